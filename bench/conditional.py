@@ -27,8 +27,8 @@ import discreet
 from discreet.answers.pack import store_codes
 from discreet.jit import load_kernels
 from discreet.models.conditional import group_patterns
+from discreet.models.conditional.batches import conditional_work
 from discreet.models.conditional.estimator import StepPatterns
-from discreet.models.conditional.maximise import conditional_work
 
 CASES = {
     "complete": ("10,000 persons x 50 items", 10_000, 50, 0.0),

@@ -25,7 +25,8 @@ import numpy as np
 
 from discreet.answers.pack import build_rows, pack_columns, pack_rows
 from discreet.counts.pairs import count_store
-from discreet.jit import load_kernels, set_threads
+from discreet.jit import load_kernels
+from discreet.threads import set_threads
 
 REPEATS = 7
 SHARE_SECONDS = 6.0

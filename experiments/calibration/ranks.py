@@ -27,7 +27,7 @@ import numpy as np
 
 import discreet
 from discreet.privacy.noise import ExactNoise
-from discreet.results.ranking import Bars, count_sure, find_differences, sort_out
+from discreet.results.differences import Bars, count_sure, find_differences, sort_out
 from discreet.secure import SeededSource
 
 LEVEL = 0.95

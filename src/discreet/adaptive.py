@@ -34,7 +34,7 @@ from discreet.models.item_parameters import KnownItems, known_thresholds
 from discreet.persons.measures import NormalPrior
 from discreet.persons.scoring import score_answers
 from discreet.results.calibrated import Calibration
-from discreet.results.thresholds import score_variances
+from discreet.results.chances import score_variances
 from discreet.scales.bank import Bank, shrink
 from discreet.tabular import Tabular
 from discreet.text import name_some

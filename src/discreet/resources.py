@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from discreet.errors import OutOfReach
-from discreet.jit import thread_count
+from discreet.threads import thread_count
 
 GIBIBYTE = 1 << 30
 #: More than there is in the world.

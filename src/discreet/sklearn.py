@@ -32,7 +32,7 @@ from discreet.items.residuals import (
     predict_categories,
     smooth_categories,
 )
-from discreet.models.item_parameters import match_categories
+from discreet.models.categories import match_categories
 from discreet.persons.measures import NormalPrior, abilities
 from discreet.privacy.accounting import Budget
 from discreet.privacy.protocol import check_steps

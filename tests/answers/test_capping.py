@@ -115,7 +115,7 @@ def test_only_persons_with_too_many_answers_draw_and_only_undecided_ones_again(
 
 @pytest.mark.parametrize("key", [0, 0xFFFFFFFF])
 def test_equal_keys_at_either_end_do_not_decide(key):
-    from discreet.counts.pack_kernels import _split_keys
+    from discreet.counts.cap_kernels import _split_keys
 
     keys = np.full(3, key, dtype=np.uint32)
     assert _split_keys(keys, 2) == -1

@@ -13,7 +13,7 @@ from discreet.counts import pairs
 from discreet.counts.matrix import keep_used
 from discreet.counts.planes import StepStore
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
-from discreet.models.item_parameters import choose_model
+from discreet.models.categories import choose_model
 from discreet.models.methods import PAIR_METHODS
 from discreet.secure import SystemSource
 from stepped import chances, draw_codes, hold

@@ -329,7 +329,7 @@ def test_an_item_of_too_few_folds_has_a_difficulty_and_no_standard_error():
 
 
 def test_an_item_that_one_fold_alone_links_has_no_standard_error(monkeypatch):
-    monkeypatch.setattr("discreet.models.standard_errors.sandwich.FEWEST_FOLDS", 1)
+    monkeypatch.setattr("discreet.models.standard_errors.folds.FEWEST_FOLDS", 1)
     cells = draw().to_array().copy()
     fold = deal_persons(hash_persons(draw().person_ids), FOLDS)
     cells[fold != 5, 7] = -1

@@ -25,7 +25,7 @@ from discreet.errors import BadResponses, BadUsage, NoStandardErrors, NotConverg
 from discreet.models import laplacian as hierarchy
 from discreet.models.laplacian import build_laplacian
 from discreet.models.refined import solve_refined
-from discreet.models.standard_errors import random_signs as columns
+from discreet.models.standard_errors import columns
 from discreet.models.standard_errors import random_signs as multipliers
 from discreet.models.standard_errors import sandwich as sandwich
 from discreet.readers.streamed.counting import Accumulator, count_source
@@ -214,10 +214,10 @@ def test_counting_out_of_core_gives_the_identical_sparse_counts(many, answer_fil
 def test_a_sparse_run_that_stops_goes_on_without_counting_twice(
     many, answer_file, monkeypatch, order
 ):
-    from discreet import resources as limits
     from discreet.readers.streamed import batches
     from discreet.readers.streamed import batches as buckets
     from discreet.readers.streamed import counting as checkpoint
+    from discreet.tables import resources as limits
 
     monkeypatch.setattr(checkpoint, "INTERVAL", 0.0)
     monkeypatch.setattr(limits, "REPORT_INTERVAL", 0.0)

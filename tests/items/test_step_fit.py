@@ -21,7 +21,7 @@ from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.residuals import prepare
 from discreet.items.study import diagnose
 from discreet.items.tables import list_study_tables
-from discreet.results.thresholds import category_chances, score_moments, slope_terms
+from discreet.results.chances import category_chances, score_moments, slope_terms
 from stepped import draw_answers, draw_thresholds, hold
 
 STEPS = (1, 3, 2, 4)

@@ -13,8 +13,7 @@ from discreet import datasets
 from discreet.analysis import find_dif, run_wald
 from discreet.api.counting import count_pairs
 from discreet.errors import BadUsage, NotConverged
-from discreet.models.conditional import GroupPatterns
-from discreet.models.conditional import estimator as automatic
+from discreet.models.conditional import GroupPatterns, automatic
 from discreet.readers import streamed
 from discreet.simulation import simulate
 

@@ -13,8 +13,8 @@ from discreet.analysis import run_andersen
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage
-from discreet.models.item_parameters import match_categories
-from discreet.results.thresholds import (
+from discreet.models.categories import match_categories
+from discreet.results.chances import (
     category_chances,
     expected_scores,
     score_moments,

@@ -12,8 +12,8 @@ from scipy.optimize import minimize
 import discreet
 from discreet.counts.matrix import Locations
 from discreet.errors import BadUsage, DisconnectedItems
+from discreet.models.conditional.batches import plan_batches
 from discreet.models.conditional.estimator import find_maximum, maximise_conditional
-from discreet.models.conditional.maximise import plan_batches
 from discreet.models.conditional.moments import evaluate_conditional
 
 MODELS = ["partial-credit", "rating-scale"]

@@ -10,9 +10,10 @@ from scipy import stats
 import discreet
 from discreet.answers.ratings import Ratings
 from discreet.models.facets import kernels
+from discreet.models.facets.draws import draw_model_variances, redraw_ratings
 from discreet.models.facets.existence import SAME_MOVE, _keep_largest, _take_pairs
-from discreet.models.facets.fit import maximise_given_totals
-from discreet.models.facets.standard_errors import _control, draw_model_variances, redraw_ratings
+from discreet.models.facets.given_totals import maximise_given_totals
+from discreet.models.facets.standard_errors import _control
 from discreet.models.facets.structure import (
     PairedBatches,
     _combine,

@@ -12,8 +12,9 @@ import discreet
 from discreet.answers.ratings import Ratings
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems, ItemsLeftOut, OutOfReach
 from discreet.models.facets import existence
-from discreet.models.facets.fit import maximise_given_totals
-from discreet.models.facets.standard_errors import compare_stages, redraw_ratings
+from discreet.models.facets.draws import redraw_ratings
+from discreet.models.facets.given_totals import maximise_given_totals
+from discreet.models.facets.standard_errors import compare_stages
 from discreet.models.facets.structure import PairedBatches, describe_structure, plan_design
 from discreet.report.raters import find_rater_problems
 from sizes import is_chance
@@ -343,7 +344,7 @@ def test_standard_errors_are_those_of_leaving_out_persons(within):
 def test_random_signs_and_conjugate_gradients_give_what_matrices_give(within, monkeypatch):
     ratings, _, _ = simulate_ratings(7, persons=400, raters=30)
     exact = discreet.fit(ratings, within=within)
-    for module in ("pairs", "standard_errors"):
+    for module in ("solve", "standard_errors"):
         monkeypatch.setattr(f"discreet.models.facets.{module}.DENSE_PARAMETERS", 0)
     drawn = discreet.fit(ratings, within=within)
     facet, rough = exact.facets["rater"], drawn.facets["rater"]
@@ -355,7 +356,7 @@ def test_random_signs_and_conjugate_gradients_give_what_matrices_give(within, mo
 
 
 def test_ratings_on_disk_give_what_ratings_in_memory_give(tmp_path, monkeypatch):
-    monkeypatch.setattr("discreet.answers.ratings.BATCH_RATINGS", 100)
+    monkeypatch.setattr("discreet.readers.ratings.BATCH_RATINGS", 100)
     ratings, _, _ = simulate_ratings(8)
     rows = np.column_stack([ratings.person, ratings.item, ratings.codes["rater"], ratings.score])
     path = tmp_path / "marks.csv"

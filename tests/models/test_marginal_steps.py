@@ -9,8 +9,8 @@ import discreet
 from discreet.answers.pack import store_codes
 from discreet.counts.matrix import item_of_nodes
 from discreet.errors import BadUsage, WarningKind
+from discreet.models.categories import category_totals
 from discreet.models.conditional import group_patterns
-from discreet.models.item_parameters import category_totals
 from discreet.models.marginal import (
     Mixture,
     evaluate_mixture,

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
+from discreet.models.conditional import batches as groups
 from discreet.models.conditional import group_patterns, moments
-from discreet.models.conditional import maximise as groups
-from discreet.models.conditional.maximise import conditional_work, find_tilt, plan_batches
+from discreet.models.conditional.batches import conditional_work, find_tilt, plan_batches
 from discreet.models.conditional.moments import (
     AbilityBatch,
     ConditionalSums,

@@ -305,6 +305,6 @@ def test_comparisons_of_many_objects_say_that_they_have_no_standard_errors(monke
     )  # fmt: skip
     monkeypatch.setattr(compared, "COVARIANCE_LIMIT", 2)
     with pytest.warns(NoStandardErrors, match="3 objects"):
-        strengths = compared.rank_comparisons(votes)
+        strengths = compared.estimate_strengths(votes)
     assert np.isnan(strengths.se).all()
     assert [notice.kind for notice in strengths.warnings] == [WarningKind.NO_STANDARD_ERRORS]

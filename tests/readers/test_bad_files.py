@@ -21,7 +21,6 @@ from discreet.api.counting import count_pairs
 from discreet.cli.output import describe
 from discreet.coding.reading import Reading
 from discreet.errors import BadResponses, BadUsage
-from discreet.jit import set_threads, thread_count
 from discreet.readers.answers import read_responses
 from discreet.readers.comparisons import read_comparisons
 from discreet.readers.spark.rows import sort_naturally
@@ -30,6 +29,7 @@ from discreet.readers.streamed.counting import Checkpoint, count_source
 from discreet.sklearn import Rasch
 from discreet.tables import paths as opening
 from discreet.tables import sources as delimited
+from discreet.threads import set_threads, thread_count
 
 RIGHT = ["1", " 1 ", "1.0", "1.00", "TRUE", "True", "1e0", "+1", "01", "1.", "10e-1"]
 WRONG = ["0", "0.0", "false", "-0", "00", "0e5", ".0"]

@@ -352,7 +352,7 @@ def stop_after(rows: int):
 def eager(monkeypatch):
     """Checkpoint and report after every batch."""
     monkeypatch.setattr(checkpoint, "INTERVAL", 0.0)
-    from discreet import resources as limits
+    from discreet.tables import resources as limits
 
     monkeypatch.setattr(limits, "REPORT_INTERVAL", 0.0)
     make_small(monkeypatch)
@@ -474,7 +474,7 @@ KILLED = """
 import sys, time
 from discreet.readers.streamed import batches, counting as checkpoint
 from discreet.readers.streamed.counting import count_source
-from discreet import resources as settings
+from discreet.tables import resources as settings
 checkpoint.INTERVAL = 0.0
 settings.REPORT_INTERVAL = 0.0
 batches.TARGET_ROWS, batches.BYTES_A_ROW, batches.MOST_BITS, batches.SLAB_ROWS = 7, 1 << 26, 3, 11

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import jit as compiling
-from discreet import jit as threads
+from discreet import threads
 from discreet.answers.pack import build_rows, pack_rows
 from discreet.answers.responses import Responses
 from discreet.api.counting import count_pairs

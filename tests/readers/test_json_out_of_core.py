@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_duckdb_engine import Stop, make_small, same, stop_after
 
-from discreet import resources as limits
 from discreet.api.counting import count_pairs
 from discreet.coding.reading import Reading
 from discreet.errors import BadResponses
@@ -21,6 +20,7 @@ from discreet.readers.streamed import counting as checkpoint
 from discreet.readers.streamed.counting import count_source, count_stream
 from discreet.readers.streamed.passes import stream_responses
 from discreet.tables import dataset
+from discreet.tables import resources as limits
 from discreet.tables.formats import jsonl
 
 

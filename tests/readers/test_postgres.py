@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from test_duckdb_engine import Stop, long_tables, make_small, same, stop_after, weigh, wide_tables
 
 from commandline import discreet
-from discreet import resources as limits
 from discreet.answers.responses import Responses
 from discreet.api.calibrating import fit
 from discreet.api.counting import count_pairs
@@ -33,6 +32,7 @@ from discreet.readers.streamed import counting as checkpoint
 from discreet.readers.streamed.counting import count_source, count_stream
 from discreet.readers.streamed.passes import stream_responses
 from discreet.simulation import simulate
+from discreet.tables import resources as limits
 from discreet.tables.dataset import is_too_large, open_dataset
 from discreet.tables.formats import postgres
 from discreet.tables.formats.postgres import parse_address

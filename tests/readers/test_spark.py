@@ -27,7 +27,6 @@ from discreet.api.counting import count_pairs
 from discreet.coding.reading import Reading
 from discreet.counts import PairCounts
 from discreet.errors import BadResponses, BadUsage, MissingExtra, OutOfReach
-from discreet.jit import set_threads
 from discreet.models import standard_errors as person_scores
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.totals import Totals
@@ -51,6 +50,7 @@ from discreet.readers.spark.tasks import (
 from discreet.secure import SeededSource, SystemSource
 from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.ids import encode_ids
+from discreet.threads import set_threads
 from real_data import need
 from source_kinds import COUNTED, TYPED, Kind, compare, count_and_check, make_arrow
 from stepped import draw_codes

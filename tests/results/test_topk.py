@@ -7,7 +7,7 @@ import discreet
 from discreet.api.calibrating import fit
 from discreet.api.ranks import rank
 from discreet.errors import BadUsage
-from discreet.results import ranking as differences
+from discreet.results import differences
 from discreet.results.estimate import Estimate, Solution, Status
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import discreet
 from discreet.api.ranks import compare_items, rank_ranges
 from discreet.errors import BadUsage
-from discreet.results import ranking as differences
+from discreet.results import differences
+from discreet.results.differences import Bars, count_sure, draw_law, find_differences
 from discreet.results.estimate import Estimate, Solution, Status
-from discreet.results.ranking import Bars, count_sure, draw_law, find_differences
 
 
 def make(difficulty, se=0.1, covariance=None, degrees=None):

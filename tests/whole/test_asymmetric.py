@@ -29,8 +29,8 @@ from discreet.models import standard_errors as person_scores
 from discreet.models.anchors import _tell_displaced
 from discreet.models.noisy import released
 from discreet.models.refined import solve_refined
-from discreet.models.standard_errors import sandwich
-from discreet.models.standard_errors.sandwich import match_abilities
+from discreet.models.standard_errors import folds
+from discreet.models.standard_errors.complete import match_abilities
 from discreet.persons import plausible
 from discreet.planning.forecast import _scatter
 from discreet.results.estimate import Estimate, Solution, Status, draw_errors
@@ -381,7 +381,7 @@ def test_folds_of_unequal_size_count_by_the_share_of_persons_who_are_left(monkey
     unequal = FoldCounts(
         4, join(whole.right_wrong), join(whole.answers), join(whole.persons), whole.weighting
     )
-    monkeypatch.setattr(sandwich, "FEWEST_FOLDS", 2)
+    monkeypatch.setattr(folds, "FEWEST_FOLDS", 2)
     counts = replace(count_pairs(Responses.from_array(answers)), folds=unequal)
     estimate = discreet.fit(counts, method="refined")
     moves = []

@@ -5,10 +5,10 @@ import pytest
 
 import discreet
 from commandline import discreet as type_line
+from discreet.choices import MODELS
 from discreet.errors import BadUsage
 from discreet.hints import SYNONYMS, find_choice
 from discreet.items.dif import DIF_TESTS
-from discreet.models.item_parameters import MODELS
 from discreet.models.methods import METHODS
 from discreet.persons.scoring import SCORINGS
 

@@ -133,7 +133,7 @@ threading.Thread.start = refuse
 import numpy as np
 import discreet
 from discreet import analysis
-from discreet.jit import thread_count
+from discreet.threads import thread_count
 assert thread_count() == 1
 sim = discreet.simulate(1000, 20, answered=0.5, rng=np.random.default_rng(0))
 items = sim.responses.items

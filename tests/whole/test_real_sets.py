@@ -14,7 +14,7 @@ from discreet.analysis import run_andersen
 from discreet.errors import DisconnectedItems
 from discreet.items.study import diagnose
 from discreet.models.conditional import group_patterns
-from discreet.models.conditional.maximise import plan_batches
+from discreet.models.conditional.batches import plan_batches
 from discreet.models.conditional.moments import evaluate_conditional
 from discreet.report.findings import find_problems
 from real_data import TIMSS, need

@@ -25,7 +25,8 @@ import numpy as np
 from discreet.answers.protocol import SumJob
 from discreet.counts.matrix import item_of_nodes
 from discreet.counts.planes import PLAIN_PERSON_WORD, AnswerStore, SparseRows, add_up_bits
-from discreet.jit import map_tasks, worth_compiling
+from discreet.jit import worth_compiling
+from discreet.threads import map_tasks
 from discreet.types import BoolArray, IndexArray, Int64Array, UInt64Array, Vector
 
 #: Entries of sparse rows that are looked at together.

@@ -29,7 +29,8 @@ from discreet.counts.planes import (
     row_starts,
     step_store,
 )
-from discreet.jit import map_tasks, worth_compiling
+from discreet.jit import worth_compiling
+from discreet.threads import map_tasks
 from discreet.types import (
     BoolArray,
     FloatArray,

@@ -22,10 +22,6 @@ from discreet.types import Int32Array, Int64Array, Texts
 MOST_STEPS = 100
 
 
-#: Ratings of a batch on disk: about 100 MB.
-BATCH_RATINGS = 1 << 23
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Ratings:
     """Ratings in memory, sorted by person, then item.

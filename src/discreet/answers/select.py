@@ -137,7 +137,7 @@ def keep_entries(starts: Int64Array, limit: int, draw: Draw) -> BoolArray:
     def cap(persons: Int64Array, keys: npt.NDArray[np.uint32]) -> Int64Array:
         if not compiled:
             return _cap_plain(starts, persons, keys, limit, keep)
-        from discreet.counts.pack_kernels import cap_entries
+        from discreet.counts.cap_kernels import cap_entries
 
         return np.asarray(cap_entries(starts, persons, planes.read_only(keys), limit, keep))
 
@@ -197,8 +197,9 @@ def _cap_planes(store: BitPlanes, max_answers: int, source: RandomSource) -> Bit
 
 def _cap_words(answered: UInt64Array, limit: int, source: RandomSource) -> UInt64Array:
     """Clear bits of ``answered[item, word]`` until nobody has more than ``limit``."""
+    from discreet.counts.cap_kernels import cap_bits
     from discreet.counts.kernels import turn_back, turn_plane
-    from discreet.counts.pack_kernels import cap_bits, count_persons
+    from discreet.counts.pack_kernels import count_persons
 
     items, words = answered.shape
     numbers = np.empty(64 * words, dtype=np.int64)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.counts.planes import BitPlanes
-from discreet.jit import map_tasks, thread_count
+from discreet.threads import map_tasks, thread_count
 from discreet.types import IndexArray, Int32Array, Int64Array, UInt64Array
 
 #: Blocks counted at a time: fewer passes over the matrix, and still in cache.

@@ -20,7 +20,8 @@ import numpy.typing as npt
 from discreet.counts import bit_planes, matrix
 from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows, mark_planes, narrow_items
 from discreet.errors import BadUsage
-from discreet.jit import map_tasks, worth_compiling
+from discreet.jit import worth_compiling
+from discreet.threads import map_tasks
 from discreet.types import Int32Array, Int64Array
 
 Store = BitPlanes | SparseRows

@@ -23,7 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.counts.matrix import Recoding, item_of_nodes
-from discreet.jit import map_tasks, worth_compiling
+from discreet.jit import worth_compiling
+from discreet.threads import map_tasks
 from discreet.types import (
     BoolArray,
     IndexArray,

@@ -15,10 +15,10 @@ import numpy as np
 
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
-from discreet.models.item_parameters import match_categories
+from discreet.models.categories import match_categories
 from discreet.persons.scoring import PersonScores
+from discreet.results.chances import category_chances, expected_scores
 from discreet.results.estimate import Estimate
-from discreet.results.thresholds import category_chances, expected_scores
 from discreet.schema import Along, Count, Distinct, Logit, NonNegative, Proportion
 from discreet.tabular import brief_repr
 from discreet.types import FloatArray, Int64Array

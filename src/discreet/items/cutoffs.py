@@ -38,10 +38,10 @@ import numpy.typing as npt
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.items.residuals import Prepared, prepare
+from discreet.models.categories import RATING_SCALE
 from discreet.models.conditional import Patterns, group_patterns
-from discreet.models.conditional.maximise import conditional_work, plan_batches
+from discreet.models.conditional.batches import conditional_work, plan_batches
 from discreet.models.conditional.moments import evaluate_conditional
-from discreet.models.item_parameters import RATING_SCALE
 from discreet.models.structure import rating_basis
 from discreet.results.calibrated import Calibration
 from discreet.results.estimate import Status

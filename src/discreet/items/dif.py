@@ -34,7 +34,7 @@ from discreet.items.group_differences import (
 from discreet.items.groups import Split, adjust, split_groups, take_group, warn_of_small_groups
 from discreet.items.likelihood_ratios import ItemSplit, split_item
 from discreet.items.mantel_haenszel import match_scores
-from discreet.models.item_parameters import RATING_SCALE, choose_model, leave_unused
+from discreet.models.categories import RATING_SCALE, choose_model, leave_unused
 from discreet.models.methods import FitRequest
 from discreet.results.estimate import two_sided_quantile
 from discreet.tabular import Tabular, list_field_columns

@@ -24,11 +24,11 @@ from discreet.items.cutoffs import ScoreDraws
 from discreet.items.fit import compare_spread, measure_fit
 from discreet.items.residuals import Prepared, prepare
 from discreet.models.calibrate import calibrate
-from discreet.models.item_parameters import weigh_categories
+from discreet.models.categories import weigh_categories
 from discreet.persons.scoring import score
 from discreet.results.calibrated import Calibration
+from discreet.results.chances import score_moments
 from discreet.results.estimate import Estimate
-from discreet.results.thresholds import score_moments
 from discreet.schema import Along, AtLeast, Count, Finite, Logit, Proportion
 from discreet.tabular import Tabular, list_field_columns
 from discreet.text import count_of

@@ -37,12 +37,13 @@ from discreet.answers.responses import Responses
 from discreet.choices import ScoreMethod
 from discreet.errors import FitWarning
 from discreet.items.residuals import Prepared, ResidualChunk, add_persons, prepare
-from discreet.models.item_parameters import category_totals, known_difficulties, weigh_categories
+from discreet.models.categories import category_totals, weigh_categories
+from discreet.models.item_parameters import known_difficulties
 from discreet.persons.large import is_many, sum_many
 from discreet.persons.scoring import PersonScores
 from discreet.results.calibrated import Calibration
+from discreet.results.chances import category_chances, count_item_steps, slope_terms
 from discreet.results.limits import FIT_BOUND
-from discreet.results.thresholds import category_chances, count_item_steps, slope_terms
 from discreet.schema import Along
 from discreet.tabular import Tabular, list_field_columns
 from discreet.types import FloatArray, Int64Array

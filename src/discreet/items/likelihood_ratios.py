@@ -29,10 +29,7 @@ from discreet.errors import (
     warn_of_dropped,
 )
 from discreet.items.groups import Split, chi_squared_tail, split_groups, take_group
-from discreet.models.conditional.estimator import find_maximum
-from discreet.models.conditional.maximise import ConditionalFit
-from discreet.models.connectivity import classify
-from discreet.models.item_parameters import (
+from discreet.models.categories import (
     PARTIAL_CREDIT,
     RASCH,
     RATING_SCALE,
@@ -40,6 +37,9 @@ from discreet.models.item_parameters import (
     choose_model,
     leave_unused,
 )
+from discreet.models.conditional.estimator import find_maximum
+from discreet.models.conditional.maximise import ConditionalFit
+from discreet.models.connectivity import classify
 from discreet.tabular import Tabular
 from discreet.text import count_of, name_some
 from discreet.types import BoolArray, FloatArray, IndexArray

@@ -18,13 +18,8 @@ from discreet.choices import Model
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, WarningKind, warn_of_dropped
 from discreet.items.groups import take_group
 from discreet.items.likelihood_ratios import judge_gain, list_excluded, list_full, tell_excluded
+from discreet.models.categories import RATING_SCALE, choose_model, leave_unused, weigh_categories
 from discreet.models.conditional.estimator import find_maximum
-from discreet.models.item_parameters import (
-    RATING_SCALE,
-    choose_model,
-    leave_unused,
-    weigh_categories,
-)
 from discreet.tabular import Tabular, list_field_columns
 from discreet.text import name_some
 from discreet.types import FloatArray, Int64Array

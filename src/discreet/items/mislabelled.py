@@ -23,7 +23,7 @@ from scipy.special import expit
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.items.groups import take_group
-from discreet.models.item_parameters import refuse_steps
+from discreet.models.categories import refuse_steps
 from discreet.persons.scoring import PersonScores, score
 from discreet.results.calibrated import Calibration
 from discreet.schema import ItemName

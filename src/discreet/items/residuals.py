@@ -20,13 +20,14 @@ from discreet.answers.survey import SurveyDesign
 from discreet.checking import as_numbers
 from discreet.choices import ScoreMethod
 from discreet.errors import BadUsage
+from discreet.models.categories import category_totals
 from discreet.models.conditional import GroupPatterns
-from discreet.models.item_parameters import KnownItems, category_totals, known_thresholds
+from discreet.models.item_parameters import KnownItems, known_thresholds
 from discreet.models.structure import FAR_APART
 from discreet.persons.measures import GRID, NormalPrior, estimate_prior
 from discreet.persons.scoring import PersonScores, PersonStatus, score
 from discreet.results.calibrated import Calibration
-from discreet.results.thresholds import category_chances, log_totals, score_moments
+from discreet.results.chances import category_chances, log_totals, score_moments
 from discreet.tabular import Tabular, list_field_columns
 from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array
 

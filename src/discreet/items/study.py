@@ -45,7 +45,7 @@ from discreet.items.martin_loef import MartinLoefTest, run_martin_loef
 from discreet.items.mislabelled import Mislabelled, find_mislabelled
 from discreet.items.residuals import ITEM_LIMIT, ResidualCorrelations, correlate_residuals
 from discreet.items.tables import flag_persons, tabulate_misfits, tabulate_pairs, tabulate_persons
-from discreet.models.item_parameters import RATING_SCALE, leave_unused, match_categories
+from discreet.models.categories import RATING_SCALE, leave_unused, match_categories
 from discreet.persons.measures import HalvesTest
 from discreet.persons.scoring import score
 from discreet.results.estimate import Estimate, Status

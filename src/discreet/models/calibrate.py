@@ -29,6 +29,7 @@ from discreet.errors import (
     warn_of_missing_errors,
 )
 from discreet.models.anchors import Released, accept_anchors, add_displacements, explain_untied
+from discreet.models.categories import RATING_SCALE
 from discreet.models.conditional import GroupPatterns
 from discreet.models.connectivity import (
     Chain,
@@ -37,7 +38,6 @@ from discreet.models.connectivity import (
     warn_of_repeated,
     warn_of_shape,
 )
-from discreet.models.item_parameters import RATING_SCALE
 from discreet.models.methods import (
     ANSWER_METHODS,
     AUTO,
@@ -50,14 +50,11 @@ from discreet.models.methods import (
 )
 from discreet.models.methods import Method as PairEstimator
 from discreet.models.standard_errors import Uncertainty
-from discreet.models.standard_errors.sandwich import (
-    COVARIANCE_LIMIT,
-    Sandwich,
-    leave_folds_out,
-    plan_sandwich,
-    simulate_uncertainty,
-)
-from discreet.models.structure import StepPlan, Structure, plan_steps
+from discreet.models.standard_errors.complete import simulate_uncertainty
+from discreet.models.standard_errors.folds import leave_folds_out
+from discreet.models.standard_errors.sandwich import COVARIANCE_LIMIT, Sandwich, plan_sandwich
+from discreet.models.step_plan import StepPlan, plan_steps
+from discreet.models.structure import Structure
 from discreet.models.weak_links import find_weak_links
 from discreet.results.estimate import Estimate, Solution
 from discreet.text import count_of
@@ -170,7 +167,7 @@ def _decide(request: FitRequest, data: Answers | PairCounts) -> FitRequest:
     """Put a method in the place of "auto": refined, after which conditional may be tried."""
     if request.method != AUTO:
         return request
-    from discreet.models.conditional.estimator import find_obstacle, take_refined
+    from discreet.models.conditional.automatic import find_obstacle, take_refined
 
     request = replace(request, method="refined")
     obstacle = find_obstacle(data, request.regularisation)
@@ -197,7 +194,7 @@ def _fit_pairs(answers: Answers, request: FitRequest) -> Estimate:
     difficulty, solution = method.find_solution(chain.rates, structure)
     links = find_weak_links(answers, plan, chain, weighting)
     if request.undecided:
-        from discreet.models.conditional.estimator import attempt_conditional
+        from discreet.models.conditional.automatic import attempt_conditional
 
         exact, choice = attempt_conditional(answers, plan, chain, difficulty, links)
         request = replace(request, choice=choice)

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import NotConverged
-from discreet.jit import threads_for
 from discreet.models.laplacian import Laplacian, LaplacianSolver, build_laplacian, upper_triangle
 from discreet.models.spectral import draw_slow_direction
 from discreet.models.standard_errors import Contribution, Factors
 from discreet.models.structure import Structure
 from discreet.results.estimate import Solution
+from discreet.threads import threads_for
 from discreet.types import FloatArray
 
 #: Rounds of the jump chain for the start; Newton needs a direction, not digits.

@@ -31,8 +31,8 @@ from discreet.answers.protocol import Answers, Job
 from discreet.counts.matrix import Recoding
 from discreet.counts.planes import AnswerStore, SparseRows, StepStore, restrict_rows
 from discreet.errors import FitWarning, WarningKind
-from discreet.models.item_parameters import Recoded
-from discreet.results.thresholds import as_thresholds, category_chances
+from discreet.models.categories import Recoded
+from discreet.results.chances import as_thresholds, category_chances
 from discreet.types import FloatArray, IndexArray
 
 #: Persons that are looked at: enough to see what matters, and a few hundredths of a second

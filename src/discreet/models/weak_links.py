@@ -25,7 +25,7 @@ from discreet.text import count_of, name_some
 from discreet.types import BoolArray, IndexArray
 
 if TYPE_CHECKING:
-    from discreet.models.structure import StepPlan
+    from discreet.models.step_plan import StepPlan
 
 #: A link that fewer persons hold is weak.
 FEWEST = 10

@@ -21,21 +21,17 @@ from discreet.counts import PairCounts
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, NotConverged, WarningKind
 from discreet.models.anchors import add_displacements
+from discreet.models.categories import recode_store, weigh_categories
 from discreet.models.conditional import Patterns
-from discreet.models.conditional.estimator import (
-    TOO_MUCH_WORK,
-    ConditionalTask,
-    check_conditional_size,
-    find_patterns,
-    take_refined,
-)
+from discreet.models.conditional.automatic import TOO_MUCH_WORK, find_patterns, take_refined
+from discreet.models.conditional.estimator import ConditionalTask, check_conditional_size
 from discreet.models.connectivity import Chain, call_categories, count_among
-from discreet.models.item_parameters import recode_store, weigh_categories
 from discreet.models.marginal.estimator import MarginalTask, check_patterns
 from discreet.models.methods import PAIR_METHODS, FitRequest, Method
 from discreet.models.standard_errors import ScorePlan, score_persons
 from discreet.models.standard_errors.sandwich import COVARIANCE_LIMIT
-from discreet.models.structure import StepPlan, Structure, plan_steps
+from discreet.models.step_plan import StepPlan, plan_steps
+from discreet.models.structure import Structure
 from discreet.models.weak_links import FEWEST, MANY_LOST, WeakLinks, find_weak_links
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.text import count_of

@@ -18,9 +18,10 @@ import numpy as np
 
 from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.errors import NotConverged
-from discreet.jit import compiled_loop, load_kernels, map_tasks, thread_count
+from discreet.jit import compiled_loop, load_kernels
 from discreet.persons.measures import NEWTON_STEPS, STEPS, TOLERANCE
 from discreet.results.limits import FIT_BOUND
+from discreet.threads import map_tasks, thread_count
 from discreet.types import BoolArray, FloatArray, Int64Array
 
 #: Answers from which on this is faster than tables, the loading of compiled loops included.

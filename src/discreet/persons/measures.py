@@ -16,8 +16,8 @@ import numpy.typing as npt
 from discreet.answers.pack import store_codes
 from discreet.errors import BadResponses, BadUsage, NotConverged
 from discreet.models.conditional import Patterns, group_patterns
+from discreet.results.chances import as_thresholds, count_item_steps, log_totals, score_moments
 from discreet.results.limits import ANDERSEN_LEVEL, ERRORS_LARGE
-from discreet.results.thresholds import as_thresholds, count_item_steps, log_totals, score_moments
 from discreet.types import FloatArray, Int8Array, Int64Array
 
 #: Cells worked on at a time: 8 MB of float64.

@@ -19,7 +19,7 @@ from discreet.answers.survey import SurveyDesign
 from discreet.errors import BadUsage, NotConverged
 from discreet.models.conditional import Patterns
 from discreet.persons.measures import ROUNDS, TOL, estimate_prior, sum_pattern_rows
-from discreet.results.thresholds import count_item_steps, log_totals
+from discreet.results.chances import count_item_steps, log_totals
 from discreet.tabular import Tabular, brief_repr
 from discreet.types import FloatArray, IndexArray, Int64Array
 

@@ -34,7 +34,7 @@ from discreet.persons.measures import (
 )
 from discreet.persons.plausible import LatentRegression, code_columns, fit_posterior, take_columns
 from discreet.results.calibrated import Calibration
-from discreet.results.thresholds import as_thresholds, count_item_steps
+from discreet.results.chances import as_thresholds, count_item_steps
 from discreet.tabular import Tabular, brief_repr, list_field_columns
 from discreet.text import name_some
 from discreet.types import FloatArray, Int64Array, Texts

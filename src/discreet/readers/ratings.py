@@ -16,14 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from discreet.answers.ratings import (
-    BATCH_RATINGS,
-    MOST_STEPS,
-    Ratings,
-    RatingSource,
-    StoredRatings,
-    name_batch,
-)
+from discreet.answers.ratings import MOST_STEPS, Ratings, RatingSource, StoredRatings, name_batch
 from discreet.coding.ids import spell_ids
 from discreet.coding.reading import Reading, join_words
 from discreet.coding.values import MISSING_WORDS, show, spell
@@ -34,6 +27,9 @@ from discreet.tables.columns import check_column, list_column_names, plain_name
 from discreet.tables.ids import IdCodes, read_ids
 from discreet.tables.opener import RowPlaces, Source, read_tables
 from discreet.types import Int32Array, Int64Array
+
+#: Ratings of a batch on disk: about 100 MB.
+BATCH_RATINGS = 1 << 23
 
 #: Keywords of reading that mean something for ratings.
 USEFUL_WORDS = (

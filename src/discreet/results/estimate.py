@@ -18,8 +18,9 @@ from discreet.checking import as_numbers, checked
 from discreet.coding.reading import Reading
 from discreet.errors import BadUsage, FitWarning, escape_controls
 from discreet.privacy.accounting import Guarantee
+from discreet.results.chances import category_chances
 from discreet.results.facets import FacetLevels, ItemEffectTest, find_reliability
-from discreet.results.thresholds import Thresholds, category_chances, make_one_step
+from discreet.results.thresholds import Thresholds, make_one_step
 from discreet.schema import Along, Count, Distinct, Within
 from discreet.tabular import Tabular, make_frame, make_table
 from discreet.text import count_of

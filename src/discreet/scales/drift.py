@@ -31,7 +31,7 @@ from discreet.answers.responses import Responses
 from discreet.coding.agreement import check_alike, find_reading
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, WarningKind, warn_of_dropped
 from discreet.items.groups import adjust
-from discreet.models.item_parameters import leave_unused
+from discreet.models.categories import leave_unused
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
 from discreet.results.calibrated import Calibration

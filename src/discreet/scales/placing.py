@@ -19,7 +19,7 @@ import numpy as np
 
 from discreet.errors import DisconnectedItems
 from discreet.models.marginal.maximise import normal_grid
-from discreet.results.thresholds import expected_scores
+from discreet.results.chances import expected_scores
 from discreet.scales.linking import FEWEST, usable_items
 from discreet.types import BoolArray, FloatArray
 

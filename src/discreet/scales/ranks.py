@@ -18,14 +18,14 @@ import numpy as np
 
 from discreet.errors import BadUsage
 from discreet.results.calibrated import Calibration, as_estimate
-from discreet.results.estimate import Estimate, check_level, two_sided_quantile
-from discreet.results.ranking import (
+from discreet.results.differences import (
     Bars,
     Differences,
     count_sure,
     find_differences,
     name_without_error,
 )
+from discreet.results.estimate import Estimate, check_level, two_sided_quantile
 from discreet.tabular import Tabular, list_field_columns
 from discreet.text import count_of, name_some
 from discreet.types import FloatArray, Int64Array

@@ -223,12 +223,6 @@ class IdCodes:
         return np.concatenate(codes) if codes else np.zeros(0, dtype=np.int32)
 
 
-# Check the names that stand beside the answers: items, persons, groups, codes.
-#
-# In: what a caller gave. Out: the same in the one form that is kept, or an error that says which
-# name is wrong.
-
-
 # -- the order of repeated answers -------------------------------------------------------------
 
 _PARSED = (pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC"))

@@ -22,9 +22,9 @@ from typing import Any, TypeVar
 
 from discreet.atomic import make_temporary
 from discreet.errors import BadUsage
-from discreet.jit import can_start_threads
 from discreet.names import spell_path
 from discreet.resources import GIBIBYTE, MOST_MEMORY
+from discreet.threads import can_start_threads
 
 Step = TypeVar("Step")
 

@@ -18,23 +18,16 @@ from functools import cached_property, partial
 import numpy as np
 
 from discreet.answers.protocol import Answers
-from discreet.counts import PairCounts
-from discreet.errors import BadUsage, DisconnectedItems, FitWarning, NotConverged, OutOfReach
+from discreet.errors import BadUsage, DisconnectedItems, FitWarning
 from discreet.models.anchors import Released, add_displacements, explain_untied
 from discreet.models.conditional import Patterns
-from discreet.models.conditional.maximise import (
-    SOLVE_SECONDS,
-    ConditionalFit,
-    Surface,
-    Undetermined,
-    conditional_work,
-    maximise,
-    plan_batches,
-)
+from discreet.models.conditional.batches import conditional_work, plan_batches
+from discreet.models.conditional.maximise import ConditionalFit, Surface, Undetermined, maximise
 from discreet.models.connectivity import Chain, count_among
 from discreet.models.item_parameters import KnownItems
 from discreet.models.methods import PAIR_METHODS
-from discreet.models.structure import StepPlan, Structure, plan_steps
+from discreet.models.step_plan import StepPlan, plan_steps
+from discreet.models.structure import Structure
 from discreet.models.weak_links import WeakLinks, find_weak_links
 from discreet.results.estimate import Estimate, Status
 from discreet.text import name_some
@@ -378,87 +371,3 @@ def _choose_task(
     structure = plan.build_structure(chain.linked)
     start, _ = PAIR_METHODS["refined"].find_solution(chain.rates, structure)
     return ConditionalTask(plan, chain, start, find_weak_links(answers, plan, chain))
-
-
-# The method that is taken where none is named: conditional likelihood where it costs little.
-#
-# In: answers, and the refined estimate that every method starts from. Out: the conditional
-# estimate, or none, and a sentence that says why. What conditional likelihood costs is foretold
-# from the patterns of missing answers; they are found in one pass, and the likelihood then goes on
-# with them.
-
-
-#: Foretold seconds on one core up to which conditional likelihood is taken.
-WORK_SECONDS = 2.0
-#: Cells of a sample of persons; if all their patterns differ, it alone is too much work.
-SAMPLE_CELLS = 4_000_000
-FEWEST_SAMPLED = 2000
-
-TOOK_CONDITIONAL = (
-    f"The method is conditional: it is exact, and takes less than {WORK_SECONDS:g} s here."
-)
-TOO_MUCH_WORK = (
-    f"conditional would take more than {WORK_SECONDS:g} s here; name it to have it all the same"
-)
-
-
-def take_refined(reason: str) -> str:
-    """Say that the refined method was taken."""
-    return f"The method is refined: {reason}."
-
-
-def find_obstacle(data: Answers | PairCounts, regularisation: float) -> str:
-    """Say why conditional likelihood is out of the question whatever the answers; "" if not."""
-    if isinstance(data, PairCounts):
-        return "counts of pairs do not say which answers belong to the same person"
-    if regularisation != 0:
-        return "regularisation is added to pairs of items"
-    return "" if data.lasts else "these answers can be gone through only once"
-
-
-def attempt_conditional(
-    answers: Answers, plan: StepPlan, chain: Chain, start: FloatArray, links: WeakLinks | None
-) -> tuple[Estimate | None, str]:
-    """Estimate by conditional likelihood if that is little work; say what was decided, and why.
-
-    Parameters
-    ----------
-    answers
-        The answers, in memory.
-    plan
-        The categories of the items.
-    chain
-        Which nodes are linked.
-    start
-        The refined estimate of the linked nodes.
-    links
-        Parts that few persons link to the others.
-    """
-    task = ConditionalTask(plan, links=links)
-    if plan.needs_links:
-        task = ConditionalTask(plan, chain, start, links)
-    try:
-        patterns = find_patterns(answers, task)
-        if patterns is None:
-            return None, take_refined(TOO_MUCH_WORK)
-        return task.assemble(task.maximise(patterns), patterns), TOOK_CONDITIONAL
-    except (NotConverged, DisconnectedItems, OutOfReach) as error:
-        return None, take_refined(f"conditional found no estimate ({error})")
-
-
-def find_patterns(answers: Answers, task: ConditionalTask) -> Patterns | None:
-    """Return the patterns of all persons, or ``None`` where they are too much work."""
-    columns, steps = task.items, max(task.plan.steps)
-    if SOLVE_SECONDS * (len(columns) * steps) ** 3 > WORK_SECONDS:
-        return None
-    sample = max(FEWEST_SAMPLED, SAMPLE_CELLS // len(columns))
-    if answers.n_persons > sample and not answers.in_memory:
-        raise OutOfReach(f"answers of more than {sample:,} persons that are not in memory")
-    complete = answers.n_answers == answers.n_persons * len(answers.items)
-    # Very many persons need not all be looked at to see that their patterns are too many.
-    samples_first = answers.n_persons > sample and not complete
-    for chosen in (sample, None) if samples_first else (None,):
-        patterns = task.collect(answers, chosen)
-        if conditional_work(patterns, steps) > WORK_SECONDS:
-            return None
-    return patterns

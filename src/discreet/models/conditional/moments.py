@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadUsage
-from discreet.jit import map_tasks, one_blas_thread, thread_count
+from discreet.threads import map_tasks, one_blas_thread, thread_count
 from discreet.types import BoolArray, FloatArray, IndexArray
 
 ComplexArray = npt.NDArray[np.complex128]

@@ -23,7 +23,8 @@ from scipy.optimize import linprog
 from scipy.sparse.csgraph import connected_components
 
 from discreet.answers.ratings import Ratings
-from discreet.models.facets.pairs import FARTHEST, LinearStructure, RatingPairs
+from discreet.models.facets.pairs import RatingPairs
+from discreet.models.facets.solve import FARTHEST, LinearStructure
 from discreet.models.facets.structure import WITHIN_ITEM, FacetDesign, FacetTerm, PairedBatches
 from discreet.results.facets import LevelStatus
 from discreet.types import BoolArray, FloatArray

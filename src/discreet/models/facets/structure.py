@@ -19,7 +19,8 @@ import scipy.sparse as sparse
 
 from discreet.answers.ratings import Ratings
 from discreet.errors import BadResponses, BadUsage
-from discreet.models.facets.pairs import LinearStructure, PairGroups, RatingPairs
+from discreet.models.facets.pairs import PairGroups, RatingPairs
+from discreet.models.facets.solve import LinearStructure
 from discreet.results.facets import LevelStatus
 from discreet.types import BoolArray, FloatArray, Int32Array, Int64Array
 

@@ -18,8 +18,8 @@ from scipy.special import expit
 
 from discreet.models.conditional import Patterns
 from discreet.models.structure import Structure
+from discreet.results.chances import log_weights
 from discreet.results.estimate import Solution
-from discreet.results.thresholds import log_weights
 from discreet.types import FloatArray, IndexArray, Int64Array
 
 #: Numbers per work array: 16 MB.

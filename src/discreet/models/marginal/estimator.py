@@ -28,7 +28,8 @@ from discreet.models.item_parameters import KnownItems
 from discreet.models.marginal import MarginalFit
 from discreet.models.marginal.maximise import SMALL_SD, maximise_marginal
 from discreet.models.refined import solve_refined, solve_within
-from discreet.models.structure import StepPlan, Structure, plan_steps
+from discreet.models.step_plan import StepPlan, plan_steps
+from discreet.models.structure import Structure
 from discreet.models.weak_links import find_weak_links
 from discreet.results.estimate import Estimate, Status
 from discreet.text import name_some

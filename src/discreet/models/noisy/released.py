@@ -19,7 +19,6 @@ import numpy.typing as npt
 
 from discreet.choices import Estimator
 from discreet.errors import BadUsage, FitWarning, WarningKind
-from discreet.jit import one_blas_thread
 from discreet.models.noisy import NoiseFit
 from discreet.models.noisy.disagreements import right_wrong_probability
 from discreet.models.noisy.observations import (
@@ -40,6 +39,7 @@ from discreet.privacy.mechanisms.totals import unpack_shapes
 from discreet.privacy.protocol import NOISE_AWARE, NoiseLaw
 from discreet.privacy.wall import Release
 from discreet.results.estimate import Estimate, Solution, Status
+from discreet.threads import one_blas_thread
 from discreet.types import FloatArray
 
 # The paper's Algorithm 2 on released counts: floor, Markov chain, stationary vector.

@@ -1,8 +1,11 @@
-"""Solve one sparse Laplacian for many right-hand sides, within a few digits.
+"""Standard errors of many items, without a covariance of all of them.
 
-In: a Laplacian with sparse weights, columns with mean zero. Out: columns. No matrix between all
-items is built: all columns go through conjugate gradients together, so that the weights are read
-from memory once a round, with groups of items where the links are bad.
+In: answers and the estimator's linear system. Out: standard errors and a note on how sure they
+are; with steps also those of the items' locations and, of fewer items, the locations' covariance.
+Confidential side: it reads every person. Few persons are solved for one by one. Many are mixed
+with random signs first: the mean square of ``pinv(L) sum_l sign_l s_l`` over draws is its
+diagonal. Where ``pinv(L)`` is close to its diagonal part, whose share is known exactly, most of
+the chance in a draw is known too and taken off (a control variate), so that few draws are enough.
 """
 
 from __future__ import annotations
@@ -19,7 +22,6 @@ from discreet.counts.matrix import Locations
 from discreet.counts.planes import AnswerStore
 from discreet.errors import FitWarning, NotConverged, WarningKind
 from discreet.models.laplacian import (
-    Hierarchy,
     Laplacian,
     factorise,
     factorise_roughly,
@@ -30,74 +32,12 @@ from discreet.models.standard_errors import (
     ScorePlan,
     Uncertainty,
     model_links,
-    multiply_columns,
     score_chunks,
     score_persons,
     weigh_scores,
 )
+from discreet.models.standard_errors.columns import ColumnSolver
 from discreet.types import FloatArray
-
-#: Energy of an error relative to that of its solution, as the approximate inverse measures it:
-#: far below the sampling error of a standard error.
-COLUMN_TOL = 1e-4
-#: Rounds with diagonal scaling that well linked items need at most.
-FEW_ROUNDS = 40
-MANY_ROUNDS = 1000
-TINY = float(np.finfo(np.float64).tiny)
-
-
-class ColumnSolver:
-    """Conjugate gradients over columns; groups of items are made when they are first needed."""
-
-    def __init__(self, laplacian: Laplacian) -> None:
-        self._laplacian = laplacian
-        self._groups: Hierarchy | None = None
-
-    def solve(self, columns: FloatArray) -> FloatArray:
-        """Solve ``L x = column`` with mean zero for every column."""
-        if self._groups is None:
-            scale = 1.0 / self._laplacian.diagonal[:, None]
-            solved = self._iterate(columns, lambda residual: scale * residual, FEW_ROUNDS)
-            if solved is not None:
-                return solved
-            self._groups = Hierarchy(self._laplacian.weights)
-        solved = self._iterate(columns, self._groups.apply, MANY_ROUNDS)
-        if solved is None:
-            raise NotConverged(
-                f"conjugate gradients over {len(columns)} items stopped after {MANY_ROUNDS} "
-                "rounds; some items hang on the others by very few answers: remove them"
-            )
-        return solved
-
-    def _iterate(
-        self, columns: FloatArray, approximate: Callable[[FloatArray], FloatArray], rounds: int
-    ) -> FloatArray | None:
-        residual = columns - columns.mean(axis=0)
-        solution = np.zeros_like(residual)
-        move = approximate(residual)
-        energy = multiply_columns(residual, move)
-        enough = COLUMN_TOL**2 * energy
-        for _ in range(rounds):
-            flow = self._laplacian.apply(move)
-            length = energy / np.maximum(multiply_columns(move, flow), TINY)
-            solution += length * move
-            residual -= length * flow
-            scaled = approximate(residual)
-            before, energy = energy, multiply_columns(residual, scaled)
-            if (energy <= enough).all():
-                return np.asarray(solution - solution.mean(axis=0))
-            move = scaled + energy / np.maximum(before, TINY) * move
-        return None
-
-
-# Standard errors of many items, without a covariance of all of them.
-#
-# In: answers and the estimator's linear system. Out: standard errors and a note on how sure they
-# are; with steps also those of the items' locations and, of fewer items, the locations' covariance.
-# Confidential side: it reads every person. Few persons are solved for one by one. Many are mixed
-# with random signs first: the mean square of ``pinv(L) sum_l sign_l s_l`` over draws is its
-# diagonal. Where ``pinv(L)`` is close to its diagonal part, whose share is known exactly, most of
-# the chance in a draw is known too and taken off (a control variate), so that few draws are enough.
 
 Solver = Callable[[FloatArray], FloatArray]
 

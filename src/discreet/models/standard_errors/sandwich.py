@@ -24,17 +24,11 @@ from typing import Any
 import numpy as np
 
 from discreet.answers.protocol import Job, SumJob
-from discreet.counts import PairCounts
-from discreet.counts.folds import FEWEST_FOLDS, FoldCounts
 from discreet.counts.matrix import Locations
 from discreet.counts.pairs import Weighting
 from discreet.counts.planes import AnswerStore, BitPlanes
-from discreet.errors import FitWarning, WarningKind
-from discreet.jit import map_tasks, one_blas_thread, thread_count, threads_for
-from discreet.models.connectivity import Chain, find_reached
-from discreet.models.laplacian import Laplacian, build_laplacian, invert, solve
-from discreet.models.methods import Method
-from discreet.models.refined import logistic
+from discreet.errors import FitWarning
+from discreet.models.laplacian import Laplacian
 from discreet.models.standard_errors import (
     COARSE,
     ENOUGH,
@@ -52,10 +46,10 @@ from discreet.models.standard_errors import (
     weigh_scores,
 )
 from discreet.models.standard_errors.random_signs import LinearSystem, ManyPlan, ScoreRows
-from discreet.models.structure import StepPlan, Structure
-from discreet.models.weak_links import MANY_LOST, WeakLinks
-from discreet.text import count_of, name_some
-from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
+from discreet.models.structure import Structure
+from discreet.models.weak_links import WeakLinks
+from discreet.threads import map_tasks, one_blas_thread, thread_count, threads_for
+from discreet.types import FloatArray, IndexArray, Int64Array
 
 #: Items up to which the full covariance is kept (32 MB); above, standard errors only.
 COVARIANCE_LIMIT = 2000
@@ -241,186 +235,3 @@ def sum_item_products(store: AnswerStore, plan: ScorePlan) -> FloatArray:
     with one_blas_thread() if len(chunks) > 1 else nullcontext():
         seconds = PERSON_PAIR * store.n_persons * len(plan.columns) ** 2
         return np.asarray(sum(map_tasks(add_up, tasks, seconds), start=nothing))
-
-
-# Standard errors from counts alone, for complete answers.
-#
-# In: pair counts in which everybody answered every item, and the estimate from them. Out:
-# model-based standard errors. The sandwich needs the answers of each person; with complete
-# answers the counts still give the mean and the variance of the raw scores exactly, hence a
-# normal ability distribution, and the model says what the scores of such persons would be.
-
-#: Simulated persons: the standard errors have a relative error of about 0.5%.
-SIMULATED = 20_000
-CHUNK = 2000
-NODES = 41
-
-
-def simulate_uncertainty(
-    counts: PairCounts, laplacian: Laplacian, difficulty: FloatArray, scoring: PairContribution
-) -> Uncertainty:
-    """Estimate the sandwich with persons simulated from the fitted model."""
-    centre, spread = match_abilities(counts, difficulty)
-    rng = np.random.default_rng(0)
-    surprise = np.ascontiguousarray(scoring.residual(difficulty[:, None], difficulty[None, :]))
-    products = np.zeros((len(difficulty), len(difficulty)))
-    for _ in range(SIMULATED // CHUNK):
-        ability = centre + spread * rng.standard_normal((CHUNK, 1))
-        chance = logistic(ability - difficulty)
-        right = (rng.random(chance.shape) < chance).astype(float)
-        wrong = 1.0 - right
-        scores = right * (wrong @ surprise.T) - wrong * (right @ surprise)
-        products += scores.T @ scores
-    inverse = invert(laplacian)
-    covariance = inverse @ products @ inverse * (counts.persons / SIMULATED)
-    note = "standard errors are model-based (from counts of complete answers)"
-    se_method = f"{note[0].upper()}{note[1:]}."
-    return Uncertainty(np.sqrt(covariance.diagonal()), covariance, (note,), se_method=se_method)
-
-
-def match_abilities(counts: PairCounts, difficulty: FloatArray) -> tuple[float, float]:
-    """Mean and standard deviation of normal abilities that give the observed raw scores.
-
-    With everybody answering all m items, the sum of all pair counts is the sum over persons
-    of r (m - r), so the mean and the variance of the raw scores r are known exactly.
-    """
-    n, m = counts.persons, len(counts.items)
-    mean = counts.right.sum() / n
-    variance = m * mean - counts.right_wrong.sum() / n - mean**2
-    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
-    weights = weights / weights.sum()
-    centre, spread = 0.0, 1.0
-    for _ in range(100):
-        chance = logistic(centre + spread * nodes[:, None] - difficulty)
-        score, noise = chance.sum(axis=1), (chance * (1 - chance)).sum(axis=1)
-        middle, slope = weights @ score, weights @ noise
-        between = weights @ score**2 - middle**2
-        target = max(variance - weights @ noise, 1e-6 * m)
-        # The score moves with ability by its slope: two damped fixed-point updates.
-        shift = np.clip((mean - middle) / slope, -1.0, 1.0)
-        factor = np.clip(np.sqrt(target / max(between, 1e-12)), 0.5, 2.0)
-        centre, spread = centre + float(shift), float(np.clip(spread * factor, 1e-3, 10.0))
-        if abs(shift) < 1e-8 and abs(factor - 1) < 1e-8:
-            break
-    return centre, spread
-
-
-# Standard errors from folds: what the estimate would be without one fold of persons.
-#
-# In: counts of persons in folds, the chain and the estimate of all. Out: standard errors and a
-# covariance that ask for no answers. Persons are independent and a person is always in the same
-# fold, so folds are independent; how far the estimate moves when one of them is left out says how
-# sure it is.
-#
-# Leaving out a fold changes the counts a little, so one Newton step with the Laplacian of the
-# persons who are left finds where the estimate goes (experiments/calibration/folds.py compares it
-# with fitting anew). With ``p`` the fold's share of the persons, the move has variance ``p / (1 -
-# p)`` times that of the estimate, also where folds are of different sizes; so the covariance is the
-# sum of ``(1 - p) move move'`` over folds.
-
-
-def leave_folds_out(
-    folds: FoldCounts,
-    chain: Chain,
-    method: Method,
-    difficulty: FloatArray,
-    plan: StepPlan,
-    *,
-    weight: int = 1,
-) -> Uncertainty:
-    """Estimate the uncertainty by leaving out one fold at a time.
-
-    ``weight`` is what folds were multiplied by and the rates of the chain were not; ``plan`` says
-    which items have steps, and the structure that the thresholds obey, if any.
-    """
-    with threads_for(len(difficulty)):
-        structure = plan.build_structure(chain.linked)
-        moves = _find_moves(folds, chain, method, difficulty, weight, structure)
-    share = folds.persons / max(int(folds.persons.sum()), 1)
-    scaled = moves * np.sqrt(1 - share)[:, None]
-    lost = ~np.isfinite(scaled).all(axis=0)
-    thin = _is_thin(folds, chain) | lost | (lost.mean() > MANY_LOST)
-    degrees = int((folds.persons > 0).sum()) - 1
-    note = (
-        f"standard errors by leaving out one of {folds.number} folds of persons at a time "
-        f"({degrees} degrees of freedom)"
-    )
-    locations = plan.locate(chain.linked)
-    # The items without a standard error; with steps, those that lack one of a step.
-    thin_names = [plan.items[place] for place in np.unique(plan.item_of[chain.linked[thin]])]
-    notes = (note, *([_explain_thin(thin_names)] if thin_names else []))
-    errors = _sum_moves(scaled, thin) if locations is None else _sum_steps(scaled, thin, locations)
-    if len(difficulty) > COVARIANCE_LIMIT:
-        apart = errors.locations is None or errors.locations.covariance is None
-        missing = NO_COVARIANCE if apart else NO_STEP_COVARIANCE
-        notes += (f"{missing}standard errors only",)
-    se_method = f"{note[0].upper()}{note[1:]}."
-    return replace(errors, notes=notes, degrees=degrees, se_method=se_method)
-
-
-def _sum_moves(moves: FloatArray, thin: BoolArray) -> Uncertainty:
-    """Return standard errors of moves ``[fold, item]``, and the covariance where it is complete."""
-    se = np.sqrt((moves**2).sum(axis=0))
-    se[thin] = np.nan
-    complete = len(se) <= COVARIANCE_LIMIT and not thin.any()
-    return Uncertainty(se, moves.T @ moves if complete else None)
-
-
-def _sum_steps(moves: FloatArray, thin: BoolArray, locations: Locations) -> Uncertainty:
-    """Return standard errors of thresholds and of locations from moves ``[fold, node]``."""
-    # A step that only one fold links does not move the mean of the others.
-    moves = np.where(np.isfinite(moves).all(axis=0), moves, 0.0).T
-    nodes = _sum_moves(locations.centre(moves).T, thin)
-    thin_items = locations.average(thin.astype(np.float64)) > 0
-    return replace(nodes, locations=_sum_moves(locations.find(moves).T, thin_items))
-
-
-def _find_moves(
-    folds: FoldCounts,
-    chain: Chain,
-    method: Method,
-    difficulty: FloatArray,
-    weight: int,
-    structure: Structure,
-) -> FloatArray:
-    """Return how far the difficulties move without each fold, ``[fold, item]``."""
-    surprise = method.scoring(difficulty).residual(difficulty[:, None], difficulty[None, :])
-    # Folds are kept of so few items only that a matrix between all of them is small.
-    rates = chain.rates if isinstance(chain.rates, np.ndarray) else chain.rates.toarray()
-    moves = np.zeros((folds.number, len(difficulty)))
-    for fold in np.flatnonzero(folds.persons):
-        counts = folds.right_wrong[fold][np.ix_(chain.linked, chain.linked)] / weight
-        flow = counts * surprise
-        score = flow.sum(axis=1) - flow.sum(axis=0)
-        laplacian = method.laplacian(rates - counts, difficulty)
-        if structure.is_identity:
-            moves[fold] = _move(laplacian, score)
-        else:
-            moves[fold] = structure.invert(laplacian) @ score
-    return moves
-
-
-def _move(laplacian: Laplacian, score: FloatArray) -> FloatArray:
-    """Return the Newton step; NaN for items that nobody else links to the others."""
-    linked = find_reached(laplacian.weights, int(np.argmax(laplacian.diagonal)))
-    step = np.full(len(score), np.nan)
-    if linked.all():
-        return solve(laplacian, score)
-    part = build_laplacian(laplacian.weights[np.ix_(linked, linked)])
-    step[linked] = solve(part, score[linked] - score[linked].mean())
-    return step
-
-
-def _is_thin(folds: FoldCounts, chain: Chain) -> BoolArray:
-    """Say which of the linked items were answered in too few folds."""
-    answered = (folds.answers[:, chain.linked] > 0).sum(axis=0)
-    return np.asarray(answered < FEWEST_FOLDS)
-
-
-def _explain_thin(names: list[str]) -> FitWarning:
-    sentence = (
-        f"no standard error for {count_of(len(names))} answered (or, with steps, in some category) "
-        f"by persons of too few folds (fewer than {FEWEST_FOLDS}, or linked to the others by one "
-        f"alone): {name_some(names)}. Fit the answers themselves, or count more persons"
-    )
-    return FitWarning(WarningKind.NO_STANDARD_ERRORS, sentence, names)

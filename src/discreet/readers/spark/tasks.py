@@ -34,9 +34,10 @@ from discreet.counts.folds import Tally, count_folds, hash_persons, sketch_perso
 from discreet.counts.pairs import Weighting, count_store, list_rows
 from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows, StepStore
 from discreet.errors import BadResponses, BadUsage, DiscreetError
-from discreet.jit import load_kernels, set_threads, worth_compiling
+from discreet.jit import load_kernels, worth_compiling
 from discreet.readers.spark.rows import Persons, RowLayout, read_task_persons
 from discreet.secure import RandomSource
+from discreet.threads import set_threads
 from discreet.types import Int64Array, UInt64Array, Vector
 
 SAY_STEPS = " If these are steps, name the model: model='partial-credit' or model='rating-scale'."

@@ -23,7 +23,8 @@ from discreet.report.model_findings import Finding, Severity, say_reliability, w
 from discreet.report.page import SCORE_COLUMNS, SHOWN, list_html_columns, map_persons, show_options
 from discreet.report.pictures import summarise_items
 from discreet.report.sheet import Sheet
-from discreet.results.thresholds import THRESHOLD_COLUMNS, score_moments
+from discreet.results.chances import score_moments
+from discreet.results.thresholds import THRESHOLD_COLUMNS
 from discreet.studio.calibration import CalibrationSummary
 from discreet.studio.forms import read_index
 from discreet.studio.frame import Secrecy, run_of, send_bytes, show, show_job, work_of
