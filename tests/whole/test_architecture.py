@@ -45,8 +45,8 @@ UPCALLS = {
     ("results/estimate.py", "plot", "figures"),
     ("api/loading.py", "_read_result", "analysis"),
 }
-# Code lines that the core may have.
-MOST_CORE_LINES = 25_000
+# Code lines that the core may have, those of released residuals among them.
+MOST_CORE_LINES = 26_000
 
 
 def dotted(path: Path) -> str:
