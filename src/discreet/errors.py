@@ -174,11 +174,20 @@ class Remedy:
         be done.
     asks
         A keyword whose value only the user knows.
+    change
+        The same for a page: without keywords and options. Empty where the words have none.
     """
 
     words: str
     options: Mapping[str, Any] = field(default_factory=dict)
     asks: str = ""
+    change: str = ""
+
+    @property
+    def label(self) -> str:
+        """What a button says that does it."""
+        words = (self.change or self.words).removeprefix("if ")
+        return f"{words[:1].upper()}{words[1:]}"
 
 
 def _clean(word: object) -> object:

@@ -1,10 +1,14 @@
 """What a refusal proposes is a value: it can be applied, and its sentence says the same."""
 
+import re
+from contextlib import suppress
+
 import pytest
 
 from discreet.coding.remedies import make_remedy, spell_command
 from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.readers.answers import read_responses
+from discreet.tables.inspection import inspect_table
 from spreadsheet_files import write_xlsx
 
 ROWS = "ann,1,0,1\nbob,0,1,1\ncat,1,1,0\ndan,0,0,1\n"
@@ -66,6 +70,24 @@ def test_the_message_holds_the_words_of_every_remedy(name, tmp_path):
     for one in refusal.remedies:
         assert f"{one.words[0].upper()}{one.words[1:]}." in str(refusal)
     assert refusal.found.column in str(refusal)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_button_says_what_to_do_in_words_without_keywords_and_options(name, tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text(CASES[name][0])
+    offered = [*refuse(path).remedies]
+    with suppress(BadResponses):
+        offered += [one for finding in inspect_table(path).findings for one in finding.answers]
+    for one in offered:
+        assert not re.search(r"--|\w=|\bsay( so)?$|[ :,]$", one.label), one.label
+        assert one.label[:1] == one.label[:1].upper()
+
+
+def test_the_button_for_a_missing_code_is_a_whole_sentence(tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text(CASES["a word"][0])
+    assert refuse(path).remedies[0].label == "Absent stands for a missing answer"
 
 
 def test_letters_ask_for_a_key_and_points_for_a_score(tmp_path):

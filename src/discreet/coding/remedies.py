@@ -20,6 +20,8 @@ from discreet.errors import BadResponses, Remedy
 
 #: Delimiters that are hard to type, as options name them.
 DELIMITER_WORDS = {"\t": "tab", " ": "space"}
+#: What joins a change with the keywords that state it.
+JOINTS = (", say so with", ", say", " with", ":")
 #: Options that are given once for every value; others join their values with commas.
 REPEATED = ("ignore", "group", "keep", "sheet")
 
@@ -40,14 +42,16 @@ def make_remedy(
 
     Examples
     --------
-    >>> make_remedy("if 9 is missing, say", {"missing": [9]}).words
-    'if 9 is missing, say missing=[9] (--missing 9)'
+    >>> remedy = make_remedy("if 9 is missing, say", {"missing": [9]})
+    >>> remedy.words, remedy.label
+    ('if 9 is missing, say missing=[9] (--missing 9)', '9 is missing')
     """
     python, command = spell_python(options), spell_command(options)
     if asks:
         python, command = [*python, f"{asks}=SCORE"], [*command, _flag(asks), "SCORE"]
     words = f"{before} {', '.join(python)} ({' '.join(command)}){after}"
-    return Remedy(words, dict(options), asks)
+    joint = next((one for one in JOINTS if before.endswith(one)), "")
+    return Remedy(words, dict(options), asks, before.removesuffix(joint))
 
 
 def spell_python(options: Mapping[str, Any]) -> list[str]:

@@ -379,6 +379,7 @@ def _refuse_apart(
         "otherwise correct it, or say from which score on answers count as right with at_least= "
         "(--at-least)",
         asks="at_least",
+        change="otherwise correct it, or say from which score on answers count as right",
     )
     raise BadScale(
         f"{reason}: it is {times:,} of {total:,} answers, in {affected}",

@@ -12,6 +12,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Unpack, cast
 
@@ -129,7 +130,11 @@ def number_rows(column: str, reading: Reading) -> Remedy:
     remedy = make_remedy("If these are two persons, number the rows with", {"ignore": [column]})
     if reading.person is None:
         return remedy
-    return Remedy(f"{remedy.words} instead of person=", {**remedy.options, "person": None})
+    return replace(
+        remedy,
+        words=f"{remedy.words} instead of person=",
+        options={**remedy.options, "person": None},
+    )
 
 
 _BLOCK = 64 * BLOCK_WORDS

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet.answers.responses import Responses
-from discreet.errors import BadResponses, BadUsage, DiscreetError, Remedy
+from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.readers.answers import read_planned
 from discreet.studio.forms import (
     LIST,
@@ -255,24 +255,6 @@ def _summarise(responses: Responses) -> AnswersSummary:
     }
     is_keyed = responses.choices is not None
     return AnswersSummary(responses.n_persons, items, max(responses.steps), is_keyed, groups)
-
-
-#: Keywords and options at the end of a remedy, which a page does not show.
-_SYNTAX = re.compile(
-    r",?( say| state it with| give)? \w+=['\[\d({A-Z-].*|:? \(--.*|, (or )?--\w.*| with \w+=.*"
-)
-
-
-def say_answer(remedy: Remedy) -> str:
-    """Return an answer in the words of a person.
-
-    Examples
-    --------
-    >>> say_answer(Remedy("if 9 is missing, say missing=[9] (--missing 9)"))
-    '9 is missing'
-    """
-    words = _SYNTAX.sub("", remedy.words.replace("\n", " ")).strip(" :").removeprefix("if ")
-    return f"{words[:1].upper()}{words[1:]}"
 
 
 # -- changing what is stated -----------------------------------------------------------------

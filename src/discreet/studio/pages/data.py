@@ -37,7 +37,6 @@ from discreet.studio.inspecting import (
     AnswersSummary,
     Look,
     look,
-    say_answer,
     state_reading,
 )
 from discreet.studio.jobs import JobState, StudioJob
@@ -241,7 +240,6 @@ def _describe(work: Work, job: StudioJob) -> dict[str, Any]:
         "questions": questions,
         "answerable": any(finding.answers for _, finding in questions),
         "notes": [(n, finding) for n, finding in enumerate(view.findings) if not finding.is_open],
-        "say_answer": say_answer,
         "say_plainly": say_plainly,
         "warnings": [text.replace(str(work.source), work.shown) for text in job.outcome.warnings],
         "roles": roles,

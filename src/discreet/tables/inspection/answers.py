@@ -137,7 +137,10 @@ def _find_missing_words(tally: Tally, findings: Findings) -> None:
         f"Answers are {order[0]} and {order[1]}, and {_list_counts(times)}. Is that no answer?",
         [
             make_remedy("it is none:", {"missing": [*times]}),
-            Remedy(f"it is a step of its own: state categories={step} and no missing="),
+            Remedy(
+                f"it is a step of its own: state categories={step} and no missing=",
+                change="it is a step of its own",
+            ),
         ],
     )
 
@@ -164,6 +167,7 @@ def give_key() -> Remedy:
         "one letter per item in the order of the columns, or --key key.csv, a table with the "
         "columns item and answer)",
         asks="key",
+        change="these are the options that persons chose, say which are right",
     )
 
 
@@ -241,6 +245,7 @@ def _ask_order(texts: Collection[str], findings: Findings) -> None:
             "give the order of the texts with categories= (--categories 'never,often,always')",
             order,
             "categories",
+            "give the order of the texts",
         ),
         give_key(),
     ]
@@ -405,7 +410,11 @@ def _find_reversed(items: Sequence[Column], findings: Findings) -> None:
             "round?",
             [
                 make_remedy("they are: reverse them:", {"reverse": turned}),
-                Remedy("they are not: reverse=[] (--reverse none)", {"reverse": []}),
+                Remedy(
+                    "they are not: reverse=[] (--reverse none)",
+                    {"reverse": []},
+                    change="they are not",
+                ),
             ],
             turned,
         )

@@ -160,11 +160,12 @@ class ColumnRoles:
             f"{name_some(labels)} hold numbers up to {high}, more than the {MOST_CATEGORIES} "
             "categories that an item can have. From which number on is an answer right?"
         )
-        words = (
+        change = (
             "cut them into a few categories in the file; or say from which number on an answer is "
-            "right with at_least= (--at-least)"
+            "right"
         )
-        self._findings.ask("at_least", question, [Remedy(words, asks="at_least")], labels[:5])
+        advice = Remedy(f"{change} with at_least= (--at-least)", asks="at_least", change=change)
+        self._findings.ask("at_least", question, [advice], labels[:5])
         return scores
 
     def _is_unanswered(self, column: Column, items: Sequence[Column]) -> bool:
@@ -326,7 +327,8 @@ class ColumnRoles:
     def _ask_role(self, column: Column) -> None:
         values = ", ".join(f"'{word}'" for word in list(column.words)[:4])
         label = column.label
-        rating = [Remedy(f"it names raters: fit a table of single ratings with --rater {label}")]
+        change = "it names raters: fit a table of single ratings"
+        rating = [Remedy(f"{change} with --rater {label}", change=change)]
         self._findings.ask(
             "group",
             f"What is the column '{label}' ({values})? Its values differ from those of the items."
@@ -561,8 +563,9 @@ def ask_repeats(
             return
     if parts := _find_parts(cells, table):
         question = f"'{parts[0]}' and '{parts[1]}' name an item together. Which column names it?"
-        advice = f"add a column of both, such as {parts[0]}/{parts[1]}, and name it with item="
-        findings.ask("item", question, [Remedy(advice, asks="item")], parts)
+        change = f"add a column of both, such as {parts[0]}/{parts[1]}, and name it"
+        naming = Remedy(f"{change} with item=", asks="item", change=change)
+        findings.ask("item", question, [naming], parts)
         return
     order = {} if reading.order_by else _find_order(table)
     raters = [name for name in table.names if plain(name) in name_words("raters")]
