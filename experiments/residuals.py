@@ -102,7 +102,7 @@ def draw_study(cell: Cell, rng: np.random.Generator) -> Study:
     codes = np.where(seen, right, -1).astype(np.int8)
     responses = Responses.from_store(store_codes(codes, (1,) * m), tuple(map(str, range(m))))
     off = truth + 0.3 * rng.standard_normal(m)
-    centre = tuple(int(round(1024 * one)) for one in off) if cell.kind == "centre" else ()
+    centre = tuple(round(1024 * one) for one in off) if cell.kind == "centre" else ()
     return Study(truth, responses, forms, centre)
 
 

@@ -310,7 +310,7 @@ CALIBRATION_FILES = (*TABLE_FILES.values(), WORKBOOK_FILE, CALIBRATION_FILE, REP
 PRIVACY_FILE = "privacy.json"
 #: Every file that a release has had: what ``force`` may replace.
 RELEASE_FILES = {
-    PRIVACY_FILE, "difficulties.csv", "strengths.csv", "thresholds.csv", "statement.md",
+    PRIVACY_FILE, "difficulties.csv", "strengths.csv", "thresholds.csv", "dif.csv", "statement.md",
     "statement.en.md", "registry.yaml", "report.html", "noisy.npz",
 }  # fmt: skip
 

@@ -75,17 +75,17 @@ def test_the_choice_of_a_mechanism_changes_right_behind_its_limits():
 @pytest.mark.parametrize(
     ("cap", "design", "forms", "persons", "name", "reason"),
     [
-        (4, "random", False, 449, "totals", "at most 4 of 6 items, given out at random"),
-        (4, "random", False, 450, "residuals", "the design is stated as random"),
-        (4, "unknown", False, 449, "margins", "only 4 of 6"),
-        (4, "unknown", False, 450, "margins", "only 4 of 6"),
-        (6, "random", False, 299, "pairs", "all of the 6 items"),
-        (6, "complete", False, 299, "pairs", "all of the 6 items"),
-        (6, "complete", False, 300, "residuals", "the design is stated as complete"),
-        (6, "complete", True, 449, "totals", "which of 2 forms"),
-        (6, "complete", True, 450, "residuals", "the design is stated as complete"),
-        (6, "random", True, 449, "totals", "which of 2 forms"),
-        (6, "unknown", True, 450, "margins", "only 4 of 6"),
+        (4, "random", False, 749, "totals", "at most 4 of 6 items, given out at random"),
+        (4, "random", False, 750, "residuals", "the design is stated as random"),
+        (4, "unknown", False, 749, "margins", "only 4 of 6"),
+        (4, "unknown", False, 750, "margins", "only 4 of 6"),
+        (6, "random", False, 499, "pairs", "all of the 6 items"),
+        (6, "complete", False, 499, "pairs", "all of the 6 items"),
+        (6, "complete", False, 500, "residuals", "the design is stated as complete"),
+        (6, "complete", True, 749, "totals", "which of 2 forms"),
+        (6, "complete", True, 750, "residuals", "the design is stated as complete"),
+        (6, "random", True, 749, "totals", "which of 2 forms"),
+        (6, "unknown", True, 750, "margins", "only 4 of 6"),
     ],
 )
 def test_a_stated_design_decides_how_right_and_wrong_answers_are_released(

@@ -1,5 +1,6 @@
 """Sensitivity of the residuals: brute force over all neighbours and centres, planted faults."""
 
+from dataclasses import replace
 from functools import cache
 from itertools import product
 
@@ -197,6 +198,40 @@ def test_no_contribution_is_longer_than_allowed_where_squares_are_large():
         gap = contribute(pack_rows(codes).take(np.arange(300)), table).gap.reshape(300, 500)
         squared = (gap.astype(object) ** 2).sum(axis=1)
         assert 0.99 * table.longest**2 < squared.max() <= table.longest**2
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+
+def grouped_cells(public, mechanism, calibration, centre):
+    """What everybody adds in every group, and in none; and all blocks of both rounds."""
+    rows, found = everybody(public), []
+    for group in (*public.groups, "elsewhere"):
+        for row in rows:
+            store = store_codes(row[None], public.steps)
+            person = Responses(public.items, ["p"], store, {"g": [group]})
+            sums = mechanism.count(person, public, calibration, centre)
+            found.append(mechanism.cells(sums, calibration))
+    return {name: np.array([one[name] for one in found]) for name in found[0]}
+
+
+@pytest.mark.parametrize("neighbours", BOTH)
+def test_the_noise_covers_persons_who_change_their_group(neighbours):
+    public, mechanism = make_public(neighbours, 3)
+    public = replace(public, group_column="g", groups=("a", "b", "c"))
+    calibration = mechanism.calibrate(public, Budget(1.0, 1e-6, neighbours), None)
+    claim = float(calibration.spend.bound.mu_squared)
+    bound = residuals_l2_sensitivity(public)
+    for centre in centres(public)[::43]:
+        cells = grouped_cells(public, mechanism, calibration, centre)
+        assert len(cells["residual"][0]) == 9
+        total = 0.0
+        for name, rows in cells.items():
+            apart = squares(rows, neighbours)
+            assert apart.max() <= bound[name] * (1 + 1e-12), name
+            total = total + apart / float(calibration.laws[name].scale) ** 2
+        assert np.max(total) <= claim * (1 + 1e-12)
+    assert not cells["residual"][-len(everybody(public)) :].any()  # in no group: nothing
 
 
 # --- planted faults -------------------------------------------------------------------------------

@@ -164,6 +164,16 @@ class ReleaseStudy:
         flag("Which items a person answered. complete: all of a form. random: a part that does "
              "not depend on ability. Default: unknown.", "--item-selection"),
     ] = None  # fmt: skip
+    dif: Annotated[
+        str | None,
+        option("COL", "Compare the groups in this column: which items are harder for one of them."),
+    ] = None
+    groups: Annotated[
+        str | None, option("A,B", "The groups of --dif, stated in advance; others are left out.")
+    ] = None
+    reference: Annotated[
+        str | None, option("A", "The group that the others are compared with. Default: the first.")
+    ] = None
     centre: Annotated[
         Path | None,
         option("BUNDLE", "An earlier release: answers are looked at around its difficulties, with "
@@ -258,10 +268,19 @@ def state_release(
         need(study.max_comparisons, "--max-comparisons")
     need(terms.items or terms.spec, "--items")
     words = {**terms.list_stated(), **_list_stated(study), **state_reading(reading)}
+    words |= _name_groups(words)
     refused = {name: words.pop(name) for name in ("rater", "weight") if name in words}
     if refused:
         words["reading"] = {**words.get("reading", {}), **refused}
     return read_spec(words, kind=study.KIND, file=terms.spec)
+
+
+def _name_groups(words: dict[str, Any]) -> dict[str, Any]:
+    """Return the groups of ``--dif`` as Python has them; both options are needed."""
+    column, names = words.pop("dif", None), words.pop("groups", None)
+    if (column is None) != (names is None):
+        raise BadUsage("--dif COL and --groups A,B belong together: the groups are stated")
+    return {} if column is None else {"groups": {column: names.split(",")}}
 
 
 #: What a release is told about its items, and does not find by reading.
@@ -373,12 +392,18 @@ def _say_delivered(released: Published, out: Path) -> str:
     return f"The release is complete: {out} holds the bundle{paid}. {DO_NOT_REPEAT}"
 
 
+def _has_groups(released: Published) -> bool:
+    return bool(released.record.get("groups"))
+
+
 def _release_document(released: Published) -> dict[str, Any]:
     from discreet.report.formats import list_thresholds
 
     guarantee, estimate, rows = released.guarantee, released.estimate, list_rows(released.to_dict())
     thresholds = list_thresholds(estimate) if estimate.has_steps else [{}] * len(rows)
+    dif = {"dif": list_rows(released.compare_groups().to_dict())} if _has_groups(released) else {}
     return {
+        **dif,
         "mechanism": guarantee.mechanism,
         "epsilon": guarantee.epsilon,
         "delta": guarantee.delta,
@@ -404,6 +429,11 @@ def print_release(released: Published) -> None:
         say()
         steps = released.estimate.thresholds_to_dict()
         print_columns(steps, [name for name in steps if name != "status"])
+    if _has_groups(released):
+        say()
+        dif = released.compare_groups()
+        print_columns(dif.to_dict(), [*dif.to_dict()])
+        say(f"No item differs by more than {dif.largest:.2f} logits (95% confidence).")
 
 
 def translate(

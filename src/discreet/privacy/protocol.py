@@ -71,6 +71,9 @@ class Public:
         answers around them; none where the release finds its own.
     centre_from
         What that centre is, in words.
+    group_column, groups
+        The column that says of which group a person is, and the groups that are compared, the
+        reference first; none where groups are not.
     roster
         The ids of all who may be in the data, where they were listed in advance. It is compared
         with the data and goes no further.
@@ -93,6 +96,8 @@ class Public:
     chosen_by: Chooser | None = None
     centre: tuple[int, ...] = ()
     centre_from: str = ""
+    group_column: str = ""
+    groups: tuple[str, ...] = ()
     roster: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
@@ -130,6 +135,7 @@ class Public:
             "steps": list(self.steps),
             "forms": [list(form) for form in self.forms],
             "centre": list(self.centre),
+            "groups": list(self.groups),
         }
 
     @classmethod
@@ -142,12 +148,16 @@ class Public:
 #: What is public about the data itself; mechanism and estimator are written elsewhere.
 DATA_FIELDS = (
     *("items", "max_answers", "neighbours", "persons", "is_fixed"),
-    *("steps", "forms", "design", "lowest", "model", "centre", "centre_from"),
+    *("steps", "forms", "design", "lowest", "model"),
+    *("centre", "centre_from", "group_column", "groups"),
 )
 
 
 #: What a record says about the items and who answered them.
-ABOUT_ITEMS = ("steps", "lowest", "forms", "design", "centre", "centre_from")
+ABOUT_ITEMS = (
+    *("steps", "lowest", "forms", "design"),
+    *("centre", "centre_from", "group_column", "groups"),
+)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ import numpy as np
 import discreet
 from discreet.atomic import PRIVACY_FILE, as_bytes, hold_place
 from discreet.checking import checked
-from discreet.errors import DiscreetError, escape_json
+from discreet.errors import BadUsage, DiscreetError, escape_json
 from discreet.models.noisy.released import count_raised
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.ledger import Ledger
@@ -46,6 +46,7 @@ from discreet.privacy.protocol import (
     unpack_values,
 )
 from discreet.privacy.wall import Release, reread_release
+from discreet.publishing.group_differences import PrivateDif, compare_groups
 from discreet.report.public import write_public_page, write_registry_entry
 from discreet.report.statement import REFERENCE, write_statement
 from discreet.results.estimate import Estimate
@@ -174,7 +175,7 @@ def _restore(arrays: Mapping[str, Any], record: Mapping[str, Any]) -> Release:
 
 
 SCHEMA_VERSION = 1
-THRESHOLD_FILE = "thresholds.csv"
+THRESHOLD_FILE, DIF_FILE = "thresholds.csv", "dif.csv"
 DECIMALS = 6
 
 
@@ -257,6 +258,12 @@ class Published:
     def summary(self) -> str:
         """The mechanism and the promise, in one line."""
         return f"{self.guarantee.mechanism}: {self.guarantee.summary}"
+
+    def compare_groups(self) -> PrivateDif:
+        """Compare the groups of a release that was made with them; it costs nothing."""
+        if self.noisy is None:
+            raise BadUsage("this release holds no noisy values, so no groups can be compared")
+        return compare_groups(self.noisy, self.estimate.difficulty)
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Return the numbers of each item, but for its status, which is the same for all."""
@@ -378,6 +385,9 @@ def bundle_files(
         "registry.yaml": write_registry_entry(record),
         "report.html": write_public_page(estimate, record),
     }
+    if noisy is not None and noisy.public.groups:
+        dif = compare_groups(noisy, estimate.difficulty).to_dict()
+        files[DIF_FILE] = table_text(dif, list(dif))
     if noisy is not None and is_shown:
         files[NOISY_FILE] = noisy_bytes(noisy, estimate)
     hashes = {name: hash_content(content) for name, content in sorted(files.items())}

@@ -44,9 +44,11 @@ from discreet.publishing.delivery import (
     propose_spec,
     release_spec,
 )
+from discreet.publishing.group_differences import PrivateDif
 from discreet.publishing.identity import About, AuditSource
 from discreet.publishing.spec import (
     Forms,
+    Groups,
     Items,
     ReleaseSpec,
     Words,
@@ -74,6 +76,8 @@ def release(
     persons: int | Iterable[object] | None = None,
     mechanism: AnswerMechanism | CompleteMechanism = "auto",
     centre: Any = None,
+    groups: Groups | None = None,
+    reference: str | None = None,
     estimator: Estimator = "noise-aware",
     ledger: AnyLedger | None = None,
     population: str = EVERYONE,
@@ -132,6 +136,9 @@ def release(
         Public difficulties around which the mechanism ``"residuals"`` looks at answers: an earlier
         release or its folder, a bank that carries a guarantee, or a mapping of items to logits that
         are public for another reason. Anything else is refused. Without, a first round finds them.
+    groups, reference
+        As for :func:`discreet.release_dif`, which compares them; whoever is in none of them is left
+        out of everything that is released.
     estimator
         How the released values become difficulties. ``"noise-aware"``: a fit that knows its noise.
         ``"spectral"``: the paper's Algorithm 2, for ``pairs``, ``sparse-pairs`` and
@@ -189,6 +196,8 @@ def release(
         persons=persons,
         mechanism=mechanism,
         centre=centre,
+        groups=groups,
+        reference=reference,
         estimator=estimator,
         population=population,
         about=about,
@@ -198,6 +207,82 @@ def release(
     )
     terms = DeliveryTerms(ledger, noise or ExactNoise(), out, force, reservation=reservation)
     return release_spec(DataSource(source, engine), spec, terms)
+
+
+def release_dif(
+    source: Any,
+    budget: Budget | None = None,
+    *,
+    groups: Groups,
+    items: Items,
+    reference: str | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    neighbours: Relation | None = None,
+    design: Design = "unknown",
+    max_answers: int | None = None,
+    persons: int | None = None,
+    centre: Any = None,
+    ledger: AnyLedger | None = None,
+    population: str = EVERYONE,
+    looked: bool = False,
+    engine: Engine = "memory",
+    noise: Noise | None = None,
+    out: str | PathLike[str] | None = None,
+    force: bool = False,
+    **reading: Unpack[ListedWords],
+) -> PrivateDif:
+    """Release which items are harder for one group than for another, under differential privacy.
+
+    Everything but ``source`` must be chosen without looking at the answers. The release holds the
+    difficulties of all persons in these groups too.
+
+    Parameters
+    ----------
+    source
+        Answers with a column of groups, or where they are.
+    groups
+        The column and its groups: ``{"language": ["de", "fr"]}``. A person without a value there,
+        or with another one, adds nothing. How many are in each group is not published exactly.
+    reference
+        The group that the others are compared with; by default the first.
+    budget, epsilon, delta, neighbours, items, design, max_answers, persons, centre, ledger
+    population, looked, engine, noise, out, force, reading
+        As for :func:`discreet.release`; answers must fit into memory. The bundle in ``out`` holds
+        the comparison too, and ``read_release(out).compare_groups()`` makes it again.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import discreet
+    >>> X = np.random.default_rng(1).integers(0, 2, (400, 3))
+    >>> answers = discreet.Responses.from_array(X, items=["a", "b", "c"])
+    >>> language = ["de", "fr"] * 200
+    >>> answers = discreet.Responses(
+    ...     answers.items, answers.persons, answers.store, {"language": language}
+    ... )
+    >>> dif = discreet.release_dif(
+    ...     answers, epsilon=1.0, items=["a", "b", "c"], groups={"language": ["de", "fr"]}
+    ... )
+    >>> dif.reference, dif.groups, dif.difference.shape
+    ('de', ('fr',), (3, 1))
+    """
+    spec = make_spec(
+        make_budget(budget, epsilon, delta, neighbours),
+        items=items,
+        design=design,
+        max_answers=max_answers,
+        persons=persons,
+        mechanism="residuals",
+        centre=centre,
+        groups=groups,
+        reference=reference,
+        population=population,
+        looked=looked,
+        reading=reading,
+    )
+    terms = DeliveryTerms(ledger, noise or ExactNoise(), out, force)
+    return release_spec(DataSource(source, engine), spec, terms).compare_groups()
 
 
 def release_comparisons(

@@ -36,7 +36,7 @@ from discreet.privacy.ledger.request import (
     write_decimal,
 )
 from discreet.privacy.mechanisms import check_mechanism, choose_mechanism
-from discreet.privacy.protocol import NOISE_AWARE, PUBLIC, Mechanism, Public
+from discreet.privacy.protocol import NOISE_AWARE, PUBLIC, Mechanism, Public, freeze_value
 from discreet.publishing.centre import read_centre
 from discreet.publishing.identity import (
     About,
@@ -59,6 +59,8 @@ ItemList = Sequence[str] | Mapping[str, int]
 Items = ItemList | PathLike[str]
 #: Lists of items, by the name of their form or without, or the file of such lists.
 Forms = Mapping[str, Sequence[str]] | Sequence[Sequence[str]] | PathLike[str]
+#: The column that says of which group a person is, and the groups that are compared.
+Groups = Mapping[str, Sequence[str]]
 #: Keywords of a reader.
 Words = Mapping[str, Any]
 
@@ -68,6 +70,10 @@ REQUESTED = (
     *("kind", "lowest", "forms", "design", "model", "max_answers", "persons", "mechanism"),
     *("population", "estimator", "looked"),
 )
+
+
+#: What stands in a request as the public parameters have it.
+AROUND = ("centre", "centre_from", "group_column", "groups")
 
 
 @dataclass(frozen=True)
@@ -151,8 +157,8 @@ class ReleaseSpec:
             about=about.get("identity"),
             reading=words,
         )
-        centre = {"centre": tuple(values["centre"]), "centre_from": values["centre_from"]}
-        public = replace(spec.public, chosen_by=values["chosen_by"], **centre)
+        more = {name: freeze_value(values[name]) for name in AROUND}
+        public = replace(spec.public, chosen_by=values["chosen_by"], **more)
         identity = replace(spec.identity, audit=about.get("audit"))
         return replace(spec, public=public, identity=identity)
 
@@ -175,6 +181,8 @@ def make_spec(
     audit: AuditSource | None = None,
     looked: bool = False,
     centre: Any = None,
+    groups: Groups | None = None,
+    reference: str | None = None,
     reading: Words | None = None,
 ) -> ReleaseSpec:
     """Check what was stated, and return the specification; see :func:`discreet.release`."""
@@ -188,6 +196,7 @@ def make_spec(
         raise BadUsage(f"lowest must be a whole number, found {lowest!r}")
     stated, roster = _read_persons(persons, kind)
     known, known_from = read_centre(centre, names)
+    column, compared = list_groups(groups, reference)
     public = PUBLIC[kind](
         items=names,
         max_answers=len(names) if max_answers is None else max_answers,
@@ -203,12 +212,32 @@ def make_spec(
         estimator=estimator,
         centre=known,
         centre_from=known_from,
+        group_column=column,
+        groups=compared,
         roster=roster,
     )
     facts = None if audit is None else read_audit(audit)
     identity = make_identity(about)
     identity = replace(identity, population=population, looked=bool(looked), audit=facts)
     return ReleaseSpec(public, budget, reading or {}, identity)
+
+
+def list_groups(groups: Groups | None, reference: str | None) -> tuple[str, tuple[str, ...]]:
+    """Return the column of groups and their names, the reference first; nothing where none are."""
+    if groups is None:
+        return "", ()
+    if len(groups) != 1:
+        raise BadUsage(f"groups names one column and its groups, found {len(groups)} columns")
+    ((column, names),) = groups.items()
+    listed = tuple(map(str, names))
+    if isinstance(names, str) or len(listed) < 2 or len(set(listed)) < len(listed):
+        raise BadUsage(
+            f"groups of {column!r} must be at least two different names, found {names!r}"
+        )
+    first = listed[0] if reference is None else str(reference)
+    if first not in listed:
+        raise BadUsage(f"the reference {first!r} is none of the groups {', '.join(listed)}")
+    return column, (first, *(name for name in listed if name != first))
 
 
 def make_budget(
@@ -366,6 +395,8 @@ def restrict_reading(public: Public, reading: Reading | None) -> Reading:
     Columns and rows outside the item list are ignored.
     """
     reading = reading or Reading()
+    if public.groups:
+        reading = replace(reading, group=(public.group_column,))
     coding, listed = reading.asked, frozenset(public.items)
     if coding.steps or coding.merge or coding.lowest is not None or coding.model is not None:
         raise BadUsage(

@@ -478,6 +478,8 @@ STEPS: Kinds = {
     "design": Design,
     "centre": tuple[int, ...],
     "centre_from": str,
+    "group_column": str,
+    "groups": tuple[str, ...],
 }
 
 

@@ -262,6 +262,9 @@ def _facts(record: Mapping[str, Any]) -> dict[str, str]:
         facts[stated] = tell.term(DESIGNS[record["design"]])
     if record.get("centre_from"):
         facts[tell("looked at answers around")] = tell.term(record["centre_from"])
+    if record.get("groups"):
+        names = ", ".join(record["groups"])
+        facts[tell("groups compared")] = f"{record['group_column']}: {names}"
     return facts
 
 

@@ -12,7 +12,7 @@ persons, under the prior whose spread is learnt (docs/residuals.md).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,9 +21,17 @@ from scipy.special import ndtri
 
 from discreet.answers.residual_sums import CENTRE_BITS, LENGTH_BITS, Centre, contribute, logistic
 from discreet.counts.planes import SparseRows, narrow_items
+from discreet.models.laplacian import centre_covariance
 from discreet.models.noisy import LinearView, solve_posterior
 from discreet.models.noisy.observations import PUBLIC_SEED
-from discreet.privacy.mechanisms.residuals import GRID, Crowd, describe_crowd, make_cells, make_job
+from discreet.privacy.mechanisms.residuals import (
+    GRID,
+    LAST,
+    Crowd,
+    describe_crowd,
+    make_cells,
+    make_job,
+)
 from discreet.privacy.protocol import NoiseLaw, Public
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 
@@ -386,19 +394,26 @@ def read_rounds(
     laws: Mapping[str, NoiseLaw],
     public: Public,
     settings: Mapping[str, Any],
+    group: int | None = None,
 ) -> list[Observed]:
-    """Return the released rounds with their centres."""
+    """Return the released rounds with their centres; of one group the second alone."""
     flat = np.zeros(len(public.items), dtype=np.int64)
-    centres = {"rough": flat, "residual": values.get("centre", np.array(public.centre or flat))}
-    return [
-        Observed(
-            values[name].astype(np.float64),
-            laws[name].variance,
-            make_job(public, settings, centre).centre,
-        )
-        for name, centre in centres.items()
-        if name in laws
-    ]
+    centres = {"rough": flat, LAST: values.get("centre", np.array(public.centre or flat))}
+    rounds = {}
+    for name, centre in centres.items():
+        if name in laws:
+            parts = values[name].reshape(-1, len(flat)).astype(np.float64)
+            table = make_job(public, settings, centre).centre
+            rounds[name] = Observed(parts.sum(axis=0), len(parts) * laws[name].variance, table)
+    if group is None:
+        return list(rounds.values())
+    return [replace(rounds[LAST], sums=parts[group], variance=laws[LAST].variance)]
+
+
+def cell_noise(laws: Mapping[str, NoiseLaw], public: Public, n_groups: int) -> float:
+    """Return the variance of the noise in a number of persons with a kind of share right."""
+    n_forms, n_counts, _ = make_cells(public).shape
+    return laws["cells"].variance / GRID**2 * n_forms * n_counts * n_groups
 
 
 def fit_released_rounds(
@@ -410,14 +425,46 @@ def fit_released_rounds(
     standard_errors: bool = True,
 ) -> ResidualsFit:
     """Fit difficulties to the released values of a `residuals` release."""
-    cells = make_cells(public)
     centre = np.array(public.centre or values["centre"]) / 2**CENTRE_BITS
     return fit_residuals(
         read_rounds(values, laws, public, settings),
         describe_crowd(values, laws, public),
         public,
-        cell_noise=laws["cells"].variance / GRID**2 * cells.shape[0] * cells.shape[1],
+        cell_noise=cell_noise(laws, public, max(len(public.groups), 1)),
         start=centre,
         prior=centre if public.centre else np.zeros(len(centre)),
         standard_errors=standard_errors,
     )
+
+
+#: Steps from the difficulties of all to those of a group.
+GROUP_STEPS = 3
+
+
+def fit_group(
+    values: Mapping[str, Int64Array],
+    laws: Mapping[str, NoiseLaw],
+    public: Public,
+    settings: Mapping[str, Any],
+    *,
+    group: int,
+    start: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return difficulties of one group, mean zero, without any prior; and their covariance.
+
+    They begin at those of all, around which the sums are expanded; errors of these do not stay.
+    """
+    rounds = read_rounds(values, laws, public, settings, group)
+    people = make_up(describe_crowd(values, laws, public, group), public)
+    noise, tilts, difficulty = cell_noise(laws, public, 1), np.zeros(len(TILTS)), start
+    for _ in range(GROUP_STEPS):
+        answered = people.answer(difficulty)
+        tilt = answered.tilt(tilts, noise)
+        expected, tilts = expect_rounds(answered, rounds, tilt), tilt.value
+        variance = expected.covariance + rounds[0].variance * np.eye(len(start))
+        gain = np.linalg.solve(variance, expected.slope).T
+        precision = gain @ expected.slope
+        held = precision + np.trace(precision) / len(start) ** 2  # the mean is held at zero
+        step = -np.linalg.solve(held, gain @ (rounds[0].sums - expected.sums))
+        difficulty = difficulty + np.clip(step - step.mean(), -LONGEST_STEP, LONGEST_STEP)
+    return difficulty, centre_covariance(np.linalg.inv(held))

@@ -215,6 +215,8 @@ TERMS: dict[str, dict[str, Any]] = {
         "design": str,
         "centre": tuple[int, ...],
         "centre_from": str,
+        "group_column": str,
+        "groups": tuple[str, ...],
         "model": str,
         "reading": Mapping[str, Any],
         "max_answers": Count,

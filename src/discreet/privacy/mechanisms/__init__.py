@@ -100,7 +100,7 @@ AUTO_PAIRS = 60
 
 
 #: With fewer takers of an item ``residuals`` says no more than others (docs/residuals.md).
-AUTO_TAKERS = 300
+AUTO_TAKERS = 500
 
 
 def mechanisms_for(kind: str) -> dict[str, MechanismEntry]:
@@ -152,10 +152,11 @@ def choose_mechanism(public: Public) -> tuple[CompleteMechanism, str]:
         return _pick_mechanism(public)
     named = find_mechanism(choice) if isinstance(choice, str) else cast("CompleteMechanism", choice)
     check_steps_taken(named, public)
-    if public.centre and not named.takes_centre:
+    if (public.centre or public.groups) and not named.takes_centre:
         raise BadUsage(
-            f"the mechanism {named.name} does not use public difficulties; leave centre= "
-            "(--centre) out, or take mechanism='residuals' (--mechanism residuals)"
+            f"the mechanism {named.name} does not use public difficulties or groups; leave centre= "
+            "(--centre) and groups= (--dif) out, or take mechanism='residuals' (--mechanism "
+            "residuals)"
         )
     return named, describe_choice(replace(public, mechanism=named.name))
 
@@ -217,6 +218,8 @@ def pick_mechanism(public: Public) -> tuple[CompleteMechanism, str]:
         name, why = "totals", "some items have more than one step"
     elif public.centre:
         name, why = "residuals", "difficulties around which to look are public already"
+    elif public.groups:
+        name, why = "residuals", "groups are compared"
     elif public.design != "unknown" and is_many:
         name, why = "residuals", f"the design is stated as {public.design}"
     elif public.forms and public.design != "unknown":

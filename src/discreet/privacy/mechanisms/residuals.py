@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from discreet.answers.pack import store_codes
 from discreet.answers.residual_sums import CENTRE_BITS, Centre, PersonCells, ResidualSums
-from discreet.errors import BadUsage
+from discreet.errors import BadUsage, OutOfReach
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.additive_noise import calibrate_blocks, round_ratio
 from discreet.privacy.mechanisms.base import AdditiveMechanism
@@ -58,6 +58,9 @@ LAST = "residual"
 #: Of the squared budget; the second round has the rest. They are constants: what a round spends
 #: must not depend on what an earlier one released.
 SHARES = {"rough": 0.15, "cells": 0.03, "answered": 0.03}
+
+#: Where groups are compared the first round has all of them, and the second each alone.
+GROUP_SHARES = {**SHARES, "rough": 0.06}
 
 #: Longest contribution, as a share of a typical one.
 CLIP = 0.8
@@ -102,10 +105,12 @@ class Residuals(AdditiveMechanism):
         check_design(public)
         check_pair_matrix_size(public, self.name)
         squares = residuals_l2_sensitivity(public)
-        shares = {name: SHARES.get(name, 0.0) for name in squares}
+        given = GROUP_SHARES if public.groups else SHARES
+        shares = {name: given.get(name, 0.0) for name in squares}
         shares["residual"] = 1 - sum(shares.values())
         ratios = {name: round_ratio(sqrt(squares[name] / shares[name])) for name in squares}
-        sizes = {"cells": make_cells(public).size}
+        n_groups = max(len(public.groups), 1)
+        sizes = {"cells": n_groups * make_cells(public).size, LAST: n_groups * len(public.items)}
         scale, spend = calibrate_blocks(
             [tuple(squares.values())],
             tuple(ratios.values()),
@@ -133,7 +138,9 @@ class Residuals(AdditiveMechanism):
             second = self._sum(answers, public, calibration, centre, [LAST])
             return replace(second, draw=lambda noise: {**second.draw(noise), "centre": centre})
 
-        return add_round(first, dict.fromkeys((LAST, "centre"), (len(public.items),)), follow)
+        items = len(public.items)
+        shapes = {LAST: (max(len(public.groups), 1) * items,), "centre": (items,)}
+        return add_round(first, shapes, follow)
 
     def _sum(
         self,
@@ -162,13 +169,19 @@ class Residuals(AdditiveMechanism):
         job = make_job(
             public, calibration.settings, start_centre(public) if centre is None else centre
         )
-        return job.read(answers.reduce(job))
+        if not public.groups:
+            return job.read(answers.reduce(job))
+        parts = [job.read(one.reduce(job)) for one in split_groups(answers, public)]
+        joined = {name: np.sum([part[name] for part in parts], axis=0) for name in parts[0]}
+        for name, block in (("cells", "cells"), ("of_groups", "residual")):
+            joined[name] = np.concatenate([part[block] for part in parts])
+        return {**joined, "persons": np.array(answers.n_persons)}
 
     def cells(
         self, counts: Mapping[str, Int64Array], calibration: NoiseCalibration
     ) -> dict[str, Int64Array]:
         """Return the numbers of one round that get noise. Confidential."""
-        numbers = {"rough": counts["residual"], LAST: counts["residual"]}
+        numbers = {"rough": counts["residual"], LAST: counts.get("of_groups", counts["residual"])}
         numbers |= {name: counts[name] * GRID for name in ("cells", "answered")}
         return {name: numbers[name] for name in calibration.laws}
 
@@ -201,6 +214,22 @@ class Residuals(AdditiveMechanism):
         # How far the second round can be told apart depends on its centre.
         statistic = additive_statistic(calibration, parts, group)
         return replace(statistic, score=score, permitted=statistic.ceiling)
+
+
+def split_groups(answers: Any, public: Public) -> list[Any]:
+    """Return the answers of the persons of each group; whoever is in none of them is left out."""
+    column, known = public.group_column, getattr(answers, "groups", None)
+    if known is None:
+        raise OutOfReach(
+            "groups are compared of answers in memory, and these stay where they are; read them "
+            "with engine='memory'"
+        )
+    if column not in known:
+        raise BadUsage(
+            f"the answers have no group column {column!r}; name it when they are read (group=)"
+        )
+    labels = np.asarray(known[column]).astype(str)
+    return [answers.select_persons(labels == group) for group in public.groups]
 
 
 def residuals_l2_sensitivity(public: Public) -> dict[str, int]:
@@ -261,13 +290,23 @@ class Crowd:
 
 
 def describe_crowd(
-    values: Mapping[str, Int64Array], laws: Mapping[str, NoiseLaw], public: Public
+    values: Mapping[str, Int64Array],
+    laws: Mapping[str, NoiseLaw],
+    public: Public,
+    group: int | None = None,
 ) -> Crowd:
-    """Read noisy numbers of persons and takers; what noise may have made is levelled."""
+    """Read noisy numbers of persons and takers, of one group or of all who are in one.
+
+    What noise may have made is levelled.
+    """
     cells, variance = make_cells(public), laws["cells"].variance / GRID**2
-    persons = values["cells"].reshape(cells.shape) / GRID
+    of_groups = values["cells"].reshape(-1, *cells.shape) / GRID
+    if group is None:
+        variance *= len(of_groups)
+    persons = of_groups.sum(axis=0) if group is None else of_groups[group]
     number = float(persons.sum())
-    if public.persons is not None:  # fewer have answers where noise alone does not say so
+    if public.persons is not None and not public.groups:
+        # Fewer have answers where noise alone does not say so.
         number = min(public.persons, number + sqrt(cells.size * variance))
     number = max(number, 2.0)
     n_forms, n_counts, n_shares = cells.shape
@@ -283,6 +322,7 @@ def describe_crowd(
         takers = number * (forms @ (inside > 0))
     if "answered" in values:
         seen = values["answered"] / GRID
+        seen *= persons.sum() / max(of_groups.sum(), 1.0) if public.groups else 1.0
         takers *= max(float(seen.sum()), 1.0) / takers.sum()
         off = laws["answered"].variance / GRID**2 * float(np.mean(1 / takers**2))
         takers = takers * level(seen / takers, off)

@@ -1,0 +1,162 @@
+"""Private differential functioning: what is found, how often wrongly, and what is refused."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import discreet
+from commandline import discreet as command
+from discreet.answers.pack import store_codes
+from discreet.answers.responses import Responses
+from discreet.errors import BadUsage, OutOfReach
+from discreet.privacy.noise import ExactNoise
+from discreet.secure import SeededSource
+
+ITEMS = [f"i{number:02}" for number in range(20)]
+NAMES = ["de", "fr", "it"]
+
+
+def draw(seed, groups=2, each=2500, effect=0.4, items=20, elsewhere=0):
+    """Groups of different ability; the last item but one is harder for the second group."""
+    rng = np.random.default_rng([seed, 46])
+    difficulty = np.tile(np.linspace(-2, 2, items), (groups, 1))
+    difficulty[1, items // 2] += effect
+    group = np.repeat(np.arange(groups), each)
+    ability = rng.standard_normal(len(group)) - 0.5 * (group % 2)
+    chance = 1 / (1 + np.exp(difficulty[group] - ability[:, None]))
+    codes = (rng.random(chance.shape) < chance).astype(np.int8)
+    labels = np.array(NAMES)[group]
+    labels[:elsewhere] = "elsewhere"
+    store, persons = store_codes(codes, (1,) * items), [f"p{k}" for k in range(len(codes))]
+    return Responses(tuple(ITEMS[:items]), persons, store, {"language": labels})
+
+
+def compare(answers, seed=1, epsilon=1.0, names=("de", "fr"), **words):
+    words = {"design": "complete", "groups": {"language": list(names)}, **words}
+    noise = ExactNoise(SeededSource(seed))
+    return discreet.release_dif(answers, epsilon=epsilon, noise=noise, **{"items": ITEMS, **words})
+
+
+def test_a_difference_is_found_where_it_is_and_nowhere_else():
+    dif = compare(draw(3, effect=0.8))
+    assert (dif.reference, dif.groups) == ("de", ("fr",))
+    assert dif.difference.shape == dif.se.shape == dif.p_value.shape == (20, 1)
+    found = np.flatnonzero(dif.p_adjusted[:, 0] < 0.05)
+    assert found.tolist() == [10]
+    assert abs(dif.difference[10, 0] - 0.76) < 3 * dif.se[10, 0]
+    assert dif.ets[10][0] in "BC"
+    assert dif.p_omnibus < 0.01
+    assert dif.largest > 0.8
+    assert 0.05 < dif.se.mean() < 0.12
+
+
+def test_errors_are_as_large_as_they_say_and_alarms_as_rare():
+    """Of 16 studies without any difference; unequal abilities must not look like one."""
+    made = [compare(draw(seed, effect=0.0), seed, names=("de", "fr")) for seed in range(16)]
+    z = np.array([dif.difference / dif.se for dif in made])
+    assert 0.85 < np.sqrt(np.mean(z**2)) < 1.15
+    assert sum((dif.p_adjusted < 0.05).any() for dif in made) <= 4
+
+
+def test_several_groups_cost_one_charge_and_the_noise_of_one_release(tmp_path):
+    answers = draw(1, groups=3, each=800)
+    ledger = discreet.Ledger.create(tmp_path / "spent.db", epsilon=1.0, delta=1e-6)
+    words = {"items": ITEMS, "design": "complete", "reference": "fr", "out": tmp_path / "out"}
+    groups = {"language": NAMES}
+    dif = discreet.release_dif(answers, epsilon=1.0, groups=groups, ledger=ledger, **words)
+    assert len(ledger.releases()) == 1
+    assert (dif.reference, dif.groups) == ("fr", ("de", "it"))
+    assert dif.difference.shape == (20, 2)
+    two = discreet.release_dif(answers, epsilon=1.0, items=ITEMS, groups={"language": NAMES[:2]})
+    discreet.verify(tmp_path / "out")
+    again = discreet.read_release(tmp_path / "out").compare_groups()
+    assert np.allclose(again.difference, dif.difference, atol=1e-9)
+    table = pd.read_csv(tmp_path / "out/dif.csv")
+    assert np.allclose(table["difference"], dif.difference.ravel(), atol=1e-5)
+    assert "language: fr, de, it" in (tmp_path / "out/statement.md").read_text()
+    assert two.difference.shape == (20, 1)
+
+
+def test_somebody_of_no_group_adds_nothing():
+    """Whoever is elsewhere may have any answers: no released value changes."""
+    some = draw(1, each=300, elsewhere=50)
+    codes = some.to_array().copy()
+    codes[:50] = 1
+    others = Responses(some.items, some.persons, store_codes(codes, some.steps), some.groups)
+    first, second = (
+        discreet.release(
+            one, epsilon=1.0, items=ITEMS, groups={"language": NAMES[:2]}, design="complete",
+            noise=ExactNoise(SeededSource(2)),
+        )
+        for one in (some, others)
+    )  # fmt: skip
+    for name, values in first.noisy.values.items():
+        assert (values == second.noisy.values[name]).all(), name
+
+
+def test_what_cannot_be_compared_is_refused(tmp_path):
+    answers = draw(1, each=100)
+    for groups, reference, found in (
+        ({"language": ["de"]}, None, "two different names"),
+        ({"language": ["de", "de"]}, None, "two different names"),
+        ({"language": "de"}, None, "must be a list"),
+        ({"language": ["de", "fr"], "sex": ["f", "m"]}, None, "one column"),
+        ({"language": ["de", "fr"]}, "it", "none of the groups"),
+        ({"sex": ["f", "m"]}, None, "no group column 'sex'"),
+    ):
+        with pytest.raises(BadUsage, match=found):
+            discreet.release_dif(
+                answers, epsilon=1.0, items=ITEMS, groups=groups, reference=reference
+            )
+    released = discreet.release(answers, epsilon=1.0, items=ITEMS)
+    with pytest.raises(BadUsage, match="no groups"):
+        released.compare_groups()
+    with pytest.raises(BadUsage, match="public difficulties or groups"):
+        discreet.release(
+            answers, epsilon=1.0, items=ITEMS, groups={"language": ["de", "fr"]}, mechanism="pairs"
+        )
+
+
+def test_the_command_line_compares_groups(tmp_path):
+    answers = draw(2, each=400, items=5, effect=1.5)
+    frame = pd.DataFrame(answers.to_array(), columns=list(answers.items))
+    frame.insert(0, "person", answers.persons)
+    frame["language"] = answers.groups["language"]
+    frame.to_csv(tmp_path / "answers.csv", index=False)
+    (tmp_path / "items.txt").write_text("\n".join(answers.items))
+    command("ledger", "create", tmp_path / "spent.db", "--epsilon", "2", "--delta", "1e-6")
+    terms = (
+        "--items", tmp_path / "items.txt", "--epsilon", "1", "--ledger", tmp_path / "spent.db",
+        "--person", "person",
+    )  # fmt: skip
+    made = command(
+        "release", tmp_path / "answers.csv", *terms, "--out", tmp_path / "out",
+        "--dif", "language", "--groups", "de,fr", "--reference", "de", "--json",
+    )  # fmt: skip
+    rows = json.loads(made.out)["dif"]
+    assert [row["item"] for row in rows] == list(answers.items)
+    assert max(rows, key=lambda row: row["difference"])["item"] == "i02"
+    assert (tmp_path / "out/dif.csv").exists()
+    half = command(
+        "release", tmp_path / "answers.csv", *terms, "--out", tmp_path / "b", "--dif", "language"
+    )
+    assert half.code == 2
+    assert "belong together" in half.err
+
+
+def test_groups_of_answers_that_stay_where_they_are_are_refused_with_the_remedy(tmp_path):
+    answers = draw(2, each=50, items=5)
+    frame = pd.DataFrame(answers.to_array(), columns=list(answers.items))
+    frame.insert(0, "person", answers.persons)
+    frame["language"] = answers.groups["language"]
+    frame.to_parquet(tmp_path / "answers.parquet")
+    with pytest.raises((OutOfReach, BadUsage), match="memory"):
+        compare(
+            str(tmp_path / "answers.parquet"),
+            engine="duckdb",
+            person="person",
+            items=list(answers.items),
+            design="unknown",
+        )  # fmt: skip
