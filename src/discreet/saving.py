@@ -84,7 +84,7 @@ class Kept:
     @checked
     def load(cls, path: str | PathLike[str]) -> Self:
         """Read a result that :meth:`save` wrote; it is equal to what was saved."""
-        stored = read_document(path)
+        stored = read_saved(path)
         name = next(iter(stored), "") if isinstance(stored, dict) else ""
         if name.isidentifier() and name != cls.__name__:
             raise BadUsage(
@@ -116,7 +116,7 @@ def read_json(path: str | PathLike[str], *formats: str) -> dict[str, Any]:
     return document
 
 
-def read_document(path: str | PathLike[str]) -> Any:
+def read_saved(path: str | PathLike[str]) -> Any:
     """Return what stands for the result in a file; of a calibration its estimate."""
     document = read_json(path, FORMAT, CALIBRATION_FORMAT)
     return document.get("result" if is_result(document) else "estimate")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from discreet import items
+from discreet.api.opening import opens
 from discreet.tables.options import READING_FIELDS
 
 CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
@@ -29,7 +30,7 @@ def omissions(tmp_path, monkeypatch):
 
 def test_the_new_analysis_is_a_table_and_comes_back_from_a_file(omissions, tmp_path):
     answers = np.array([[1, 0, np.nan], [1, np.nan, np.nan], [0, 1, 1], [0, 0, np.nan]])
-    result = omissions.measure_omissions(answers)
+    result = opens(omissions.measure_omissions)(answers)
     assert result.to_dict()["share"] == [0, 0.25, 0.75]
     assert len(result.to_dataframe()) == 3
     assert "Omissions, 3 rows" in result.summary()

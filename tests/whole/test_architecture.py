@@ -162,6 +162,14 @@ def test_the_core_stays_small(trees):
     assert lines["core"] <= MOST_CORE_LINES
 
 
+def test_the_papers_path_can_be_read_in_a_day():
+    path = PAGE.read_text().split("## The paper's path")[1].split("\n## ")[0]
+    files = re.findall(r"^\| \d+ \| `([\w/]+\.py)` \|", path, re.M)
+    assert files[0] == "models/paper.py"
+    assert all(RING[name.split("/")[0]] == "core" for name in files)
+    assert sum(len((PACKAGE / name).read_text().splitlines()) for name in files) <= 5_000
+
+
 def test_imports_are_absolute(trees):
     for path, tree in trees.items():
         relative = [n.lineno for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.level]

@@ -17,7 +17,7 @@ from discreet.counts import PairCounts
 from discreet.errors import BadUsage
 from discreet.privacy.ledger import Ledger
 from discreet.publishing.verification import read_published
-from discreet.saving import make_result, read_document
+from discreet.saving import make_result, read_saved
 
 Kind = TypeVar("Kind")
 
@@ -64,7 +64,7 @@ def _read_folder(folder: Path) -> object:
 
 def _read_result(path: Path) -> object:
     """Return a saved result, of whatever kind it is."""
-    stored = read_document(path)
+    stored = read_saved(path)
     for name in _name_kinds(stored):
         for module in (discreet, discreet.analysis, discreet.adaptive):
             if name in module.__all__:
