@@ -107,6 +107,10 @@ def bound_rounded_move(move: Sequence[int], sigmas: Sequence[Fraction]) -> Gauss
 
     eta = sum |a_i| / (2 sigma_i^2) and exponent = sum 1 / (24 sigma_i^2) over the coordinates
     that move. It is an independent check on `bound_sensitivity`, whose slack is far smaller.
+
+    Proof. The discrete mass at k is at most phi(k). A rounded Gaussian has mass at k of at least
+    phi(k) exp(-1 / (24 sigma^2)), by Jensen. Rounding moves each coordinate by at most 1/2, so it
+    moves the loss, linear with slope a_i / sigma_i^2, by at most eta.
     """
     check_sigmas(sigmas)
     moved = [(abs(a), sigma * sigma) for a, sigma in zip(move, sigmas, strict=True) if a]
