@@ -59,6 +59,12 @@ def list_field_columns(result: Any, *names: str) -> dict[str, list[Any]]:
     }
 
 
+def find_rows(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """Return where each wanted name stands; -1, behind the last, where it does not."""
+    row_of = {name: row for row, name in enumerate(names)}
+    return [row_of.get(name, -1) for name in wanted]
+
+
 def make_table(columns: Mapping[str, Any]) -> pa.Table:
     """Return columns as an Arrow table; ids that were numbers are numbers again."""
     import pyarrow as pa

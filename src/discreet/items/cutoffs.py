@@ -46,7 +46,7 @@ from discreet.models.structure import rating_basis
 from discreet.results.calibrated import Calibration
 from discreet.results.estimate import Status
 from discreet.schema import Count
-from discreet.tabular import Tabular, brief_repr
+from discreet.tabular import Tabular, brief_repr, find_rows
 from discreet.types import BoolArray, FloatArray, IndexArray, Int8Array, Int64Array
 
 #: Share of reports with an alarm where the model holds.
@@ -106,8 +106,7 @@ class FitCutoffs(Tabular):
 
     def align(self, items: Sequence[str]) -> ItemLimits:
         """Return the limits of the fit of these items, in their order."""
-        row_of = {item: row for row, item in enumerate(self.items)}
-        rows = [row_of.get(item, -1) for item in items]  # behind the last is what is not there
+        rows = find_rows(self.items, items)
         nothing = np.full((1, 2), np.nan)
         infit, outfit = (np.concatenate([one, nothing])[rows] for one in (self.infit, self.outfit))
         return ItemLimits(infit, outfit, self.replications)

@@ -45,7 +45,7 @@ from discreet.results.calibrated import Calibration
 from discreet.results.chances import category_chances, count_item_steps, slope_terms
 from discreet.results.limits import FIT_BOUND
 from discreet.schema import Along
-from discreet.tabular import Tabular, list_field_columns
+from discreet.tabular import Tabular, find_rows, list_field_columns
 from discreet.types import FloatArray, Int64Array
 
 MEASURED = "measured"
@@ -105,8 +105,7 @@ class ItemFit(Tabular):
 
     def align(self, items: Sequence[str]) -> ItemFit:
         """Return the fit of these items in their order; those without answers have no numbers."""
-        row_of = {item: row for row, item in enumerate(self.items)}
-        rows = [row_of.get(item, -1) for item in items]  # behind the last is what is not there
+        rows = find_rows(self.items, items)
         numbers = {
             name: np.append(getattr(self, name), np.nan)[rows]
             for name in (*MEAN_SQUARES, *BOUNDED, *SLOPES)

@@ -27,7 +27,7 @@ from discreet.errors import (
 )
 from discreet.items.abilities import Abilities, summarise_abilities
 from discreet.items.curves import BinnedAnswers, bin_measured
-from discreet.items.cutoffs import ItemLimits, foretell_seconds, simulate_cutoffs
+from discreet.items.cutoffs import FitCutoffs, ItemLimits, foretell_seconds, simulate_cutoffs
 from discreet.items.dependence import Dependence, find_dependence
 from discreet.items.dif import DifTable, find_dif
 from discreet.items.dimensionality import Alpha, Dimensionality, find_dimensions, measure_alpha
@@ -188,21 +188,9 @@ def study_answers(
     if responses.sample is not None:
         responses = responses.select_persons(responses.sample.in_domain)
     sample, has_steps = _sample(responses), estimate.has_steps
-    notes = [RIGHT_WRONG_ONLY] if has_steps else []
-    keep = any(Status.UNUSED in status for status in estimate.ladder.status)
-    differences = _compare_groups(sample, keep, notes)
-    dimensionality = _attempt(
-        "dimensionality was not checked", lambda: find_dimensions(sample, estimate), notes
-    )
-    if dimensionality is not None:
-        notes += map(str, dimensionality.warnings)
-    quick = _is_quick(sample, estimate, notes)
-    andersen, wald = _compare_scores(sample, estimate, keep, notes) if quick else (None, None)
+    tests = _ModelTests(sample, estimate)
     scores, fit = score(sample, estimate), measure_fit(sample, estimate)
-    cutoffs = (
-        _attempt(FIXED_LIMITS, lambda: simulate_cutoffs(sample, estimate), notes) if quick else None
-    )
-    residuals = _correlate(sample, estimate)
+    residuals, cutoffs = _correlate(sample, estimate), tests.cutoffs
     flagged, sampled = flag_persons(fit.persons, cutoffs), sample is not responses
     persons = tabulate_persons(scores, fit.persons, flagged, has_steps=has_steps, sampled=sampled)
     study = Study(
@@ -212,37 +200,26 @@ def study_answers(
         reliability=fit.person_reliability,
         item_reliability=fit.item_reliability,
         alpha=measure_alpha(sample),
-        observed=bin_measured(match_categories(_select_known(sample, estimate), estimate), scores),
+        observed=bin_measured(match_categories(tests.known, estimate), scores),
         categories=fit.categories,
         limits=None if cutoffs is None else cutoffs.align(estimate.items),
         dependence=None
         if residuals is None
         else find_dependence(residuals, cutoffs, estimate.items),
-        dimensionality=dimensionality,
+        dimensionality=tests.dimensionality,
         mislabelled=None if has_steps else find_mislabelled(sample, estimate),
         distractors=None if responses.choices is None else analyse_distractors(responses, estimate),
-        andersen=andersen,
-        wald=wald,
-        martin_loef=_compare_halves(sample, estimate, notes) if quick else None,
-        step_models=_compare_models(sample, notes) if quick and has_steps else None,
-        differences=differences,
+        andersen=tests.andersen,
+        wald=tests.wald,
+        martin_loef=tests.martin_loef,
+        step_models=tests.step_models,
+        differences=tests.differences,
         misfits=tabulate_misfits(persons, has_steps=has_steps),
         sampled=sample.n_persons if sampled else None,
         is_weighted=sample.sample is not None,
-        notes=tuple(notes),
+        notes=tuple(tests.notes),
     )
-    pairs = () if residuals is None else (tabulate_pairs(residuals, cutoffs),)
-    return study, (persons, *pairs)
-
-
-def _attempt(failure: str, run: Callable[[], Result], notes: list[str]) -> Result | None:
-    """Return a result, or note why the answers do not allow it; its warnings are in the notes."""
-    try:
-        with saying_it_otherwise():
-            return run()
-    except (BadUsage, DisconnectedItems, NotConverged) as error:
-        notes.append(f"{failure}: {error}")
-        return None
+    return study, (persons, *([] if residuals is None else [tabulate_pairs(residuals, cutoffs)]))
 
 
 def _sample(responses: Responses) -> Responses:
@@ -260,86 +237,106 @@ def _correlate(responses: Responses, estimate: Estimate) -> ResidualCorrelations
     return correlate_residuals(responses, estimate)
 
 
-def _compare_groups(
-    responses: Responses, keep: bool, notes: list[str]
-) -> dict[str, DifTable] | None:
-    """Compare groups by every column that can be compared; None without one.
+class _ModelTests:
+    """Tests of the model that answers may not allow, or that may take too long.
 
-    Columns of the sampling design are no groups.
+    ``known`` are the answers to items with a difficulty; ``notes`` say what was left out, and why.
     """
-    tables = {}
-    design = frozenset() if responses.sample is None else responses.sample.columns
-    groups = {name: labels for name, labels in responses.groups.items() if name not in design}
-    for column, labels in groups.items():
-        failure = f"groups by {column} were not compared"
-        number = len({str(label) for label in labels})
-        if number > MOST_GROUPS:
-            notes.append(f"{failure}: {number} groups are too many")
-            continue
-        compare = partial(find_dif, responses, column, keep_categories=keep)
-        table = _attempt(failure, compare, notes)
-        if table is not None:
-            tables[column] = table
-            notes += [f"groups by {column}: {warning}" for warning in table.warnings]
-    return tables if groups else None
 
+    def __init__(self, sample: Responses, estimate: Estimate) -> None:
+        self.sample, self.estimate = sample, estimate
+        self.known = sample.select([estimate.items[i] for i in np.flatnonzero(estimate.estimated)])
+        self.keep = any(Status.UNUSED in status for status in estimate.ladder.status)
+        self.notes = [RIGHT_WRONG_ONLY] if estimate.has_steps else []
+        self.differences = self._compare_groups()
+        self.dimensionality = self._attempt(
+            "dimensionality was not checked", partial(find_dimensions, sample, estimate)
+        )
+        self.notes += map(str, self.dimensionality.warnings if self.dimensionality else ())
+        self.andersen: AndersenTest | None = None
+        self.wald: WaldTest | None = None
+        self.cutoffs: FitCutoffs | None = None
+        self.martin_loef: MartinLoefTest | None = None
+        self.step_models: StepModelTest | None = None
+        if self._is_quick():
+            self._compare_scores()
+            self.cutoffs = self._attempt(FIXED_LIMITS, partial(simulate_cutoffs, sample, estimate))
+            self.martin_loef = self._compare_halves()
+            self.step_models = self._compare_models()
 
-def _select_known(responses: Responses, estimate: Estimate) -> Responses:
-    """Return the answers to items with a difficulty."""
-    return responses.select([estimate.items[i] for i in np.flatnonzero(estimate.estimated)])
+    def _attempt(self, failure: str, run: Callable[[], Result]) -> Result | None:
+        """Return a result, or note why the answers do not allow it."""
+        try:
+            with saying_it_otherwise():  # its warnings are in the notes
+                return run()
+        except (BadUsage, DisconnectedItems, NotConverged) as error:
+            self.notes.append(f"{failure}: {error}")
+            return None
 
+    def _compare_groups(self) -> dict[str, DifTable] | None:
+        """Compare groups by every column that can be compared; None without one.
 
-def _is_quick(responses: Responses, estimate: Estimate, notes: list[str]) -> bool:
-    """Say whether conditional fits of these answers are worth their wait."""
-    if foretell_seconds(_select_known(responses, estimate)) <= TEST_SECONDS:
-        return True
-    notes += [
-        f"{task}: with so many items and patterns that would take too long"
-        for task in (NOT_SPLIT, FIXED_LIMITS)
-    ]
-    return False
+        Columns of the sampling design are no groups.
+        """
+        tables = {}
+        design = frozenset() if self.sample.sample is None else self.sample.sample.columns
+        columns = [name for name in self.sample.groups if name not in design]
+        for column in columns:
+            failure = f"groups by {column} were not compared"
+            number = len({str(label) for label in self.sample.groups[column]})
+            if number > MOST_GROUPS:
+                self.notes.append(f"{failure}: {number} groups are too many")
+                continue
+            compare = partial(find_dif, self.sample, column, keep_categories=self.keep)
+            table = self._attempt(failure, compare)
+            if table is not None:
+                tables[column] = table
+                self.notes += [f"groups by {column}: {warning}" for warning in table.warnings]
+        return tables if columns else None
 
+    def _is_quick(self) -> bool:
+        """Say whether conditional fits of these answers are worth their wait."""
+        if foretell_seconds(self.known) <= TEST_SECONDS:
+            return True
+        self.notes += [
+            f"{task}: with so many items and patterns that would take too long"
+            for task in (NOT_SPLIT, FIXED_LIMITS)
+        ]
+        return False
 
-def _compare_scores(
-    responses: Responses, estimate: Estimate, keep: bool, notes: list[str]
-) -> tuple[AndersenTest | None, WaldTest | None]:
-    """Compare persons with low and high scores, split at the mean; failing that, at the median.
+    def _compare_scores(self) -> None:
+        """Compare persons with low and high scores, split at the mean; failing that, the median.
 
-    Andersen's test is of all items together, Wald tests are of each of the same items.
-    """
-    chosen, model = _select_known(responses, estimate), cast("Model", estimate.model)
-    chosen = chosen if model == RATING_SCALE else leave_unused(chosen, keep)
-    for split in SCORE_SPLITS:
-        failure = f"{NOT_SPLIT} at the {split}"
-        about: dict[str, Any] = {"groups": split, "model": model, "keep_categories": keep}
-        andersen = _attempt(failure, partial(run_andersen, chosen, **about), notes)
-        if andersen is not None:
-            notes += map(str, andersen.warnings)
-            compare = partial(run_wald, chosen, items=andersen.items, **about)
-            return andersen, _attempt(f"{failure} item by item", compare, notes)
-    return None, None
+        Andersen's test is of all items together, Wald tests are of each of the same items.
+        """
+        model = cast("Model", self.estimate.model)
+        chosen = self.known if model == RATING_SCALE else leave_unused(self.known, self.keep)
+        for split in SCORE_SPLITS:
+            failure = f"{NOT_SPLIT} at the {split}"
+            about: dict[str, Any] = {"groups": split, "model": model, "keep_categories": self.keep}
+            self.andersen = self._attempt(failure, partial(run_andersen, chosen, **about))
+            if self.andersen is not None:
+                self.notes += map(str, self.andersen.warnings)
+                compare = partial(run_wald, chosen, items=self.andersen.items, **about)
+                self.wald = self._attempt(f"{failure} item by item", compare)
+                return
 
+    def _compare_models(self) -> StepModelTest | None:
+        """Compare partial credit with a rating scale, where items have the same steps."""
+        if not self.estimate.has_steps or len(set(self.sample.steps)) > 1:
+            return None
+        failure = "partial credit and rating scale were not compared"
+        test = self._attempt(failure, partial(compare_step_models, self.sample))
+        self.notes += map(str, test.warnings if test else ())
+        return test
 
-def _compare_models(responses: Responses, notes: list[str]) -> StepModelTest | None:
-    """Compare partial credit with a rating scale, where items have the same steps."""
-    if len(set(responses.steps)) > 1:
-        return None
-    failure = "partial credit and rating scale were not compared"
-    test = _attempt(failure, lambda: compare_step_models(responses), notes)
-    notes += [] if test is None else map(str, test.warnings)
-    return test
-
-
-def _compare_halves(
-    responses: Responses, estimate: Estimate, notes: list[str]
-) -> MartinLoefTest | None:
-    """Compare the easier with the harder half, where the law of the test can be trusted."""
-    failure = "the easier and the harder half of the items were not compared"
-    chosen = _select_known(responses, estimate)
-    model = cast("Model", estimate.model)
-    test = _attempt(failure, partial(run_martin_loef, chosen, model=model), notes)
-    if test is None:
-        return None
-    rough = any(warning.kind is WarningKind.ROUGH for warning in test.warnings)
-    notes += [f"{failure if rough else 'Martin-Löf'}: {warning}" for warning in test.warnings]
-    return None if rough else test
+    def _compare_halves(self) -> MartinLoefTest | None:
+        """Compare the easier with the harder half, where the law of the test can be trusted."""
+        failure = "the easier and the harder half of the items were not compared"
+        model = cast("Model", self.estimate.model)
+        test = self._attempt(failure, partial(run_martin_loef, self.known, model=model))
+        if test is None:
+            return None
+        rough = any(warning.kind is WarningKind.ROUGH for warning in test.warnings)
+        self.notes += [f"{failure if rough else 'Martin-Löf'}: {one}" for one in test.warnings]
+        return None if rough else test

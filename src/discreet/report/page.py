@@ -19,6 +19,7 @@ from discreet import __version__
 from discreet.errors import BadUsage
 from discreet.html import HtmlColumn, write_page
 from discreet.items.curves import observed_curve, threshold_rows, worst_curves
+from discreet.items.dimensionality import Dimensionality
 from discreet.items.distractors import Distractors, option_maps
 from discreet.items.residuals import trace_information
 from discreet.items.study import Study
@@ -158,6 +159,7 @@ def list_report_values(
     """Return everything that the template of the report shows, words, tables and pictures."""
     estimate, study = test.estimate, test.study
     options = None if study is None else study.distractors
+    dimensions = None if study is None else study.dimensionality
     rows = threshold_rows(estimate) if estimate.has_steps else None
     has_disorder = rows is not None and any(map(any, rows.disordered))
     return {
@@ -190,8 +192,8 @@ def list_report_values(
         "pairs": _pair_columns(study),
         "options": [] if options is None else _option_columns(options),
         "keyed": 0 if options is None else len(set(options.item)),
-        "dimensions": _dimension_columns(test),
-        "ends": _end_columns(test),
+        "dimensions": _dimension_columns(dimensions),
+        "ends": _end_columns(dimensions),
         "methods": write_methods(test, about),
         "computed": _computed(estimate),
         "notes": _notes(estimate, study),
@@ -449,11 +451,11 @@ def show_options(options: Distractors, rows: Sequence[int]) -> list[HtmlColumn]:
     )
 
 
-def _dimension_columns(test: Diagnosis) -> list[HtmlColumn]:
-    if "dimensions" not in test.tables:
+def _dimension_columns(dimensions: Dimensionality | None) -> list[HtmlColumn]:
+    if dimensions is None:
         return []
     return _make_columns(
-        test.tables["dimensions"].columns,
+        dimensions.to_dict(),
         ("component", "component"),
         ("eigenvalue", "worth in items", 2, "eigenvalue"),
         ("expected", "by chance", 2, "mean over simulated answers"),
@@ -462,12 +464,12 @@ def _dimension_columns(test: Diagnosis) -> list[HtmlColumn]:
     )
 
 
-def _end_columns(test: Diagnosis) -> list[HtmlColumn]:
+def _end_columns(dimensions: Dimensionality | None) -> list[HtmlColumn]:
     """Show both ends of the first contrast; what lies between says little."""
-    if "contrast" not in test.tables:
+    if dimensions is None:
         return []
-    columns = test.tables["contrast"].columns
-    if len(columns["item"]) > 2 * PAIRS:
+    columns = dimensions.contrast.to_dict()
+    if len(dimensions.items) > 2 * PAIRS:
         columns = {name: [*some[:PAIRS], *some[-PAIRS:]] for name, some in columns.items()}
     return _make_columns(columns, *((name, name, 2) for name in ("item", "loading", "difficulty")))
 
