@@ -17,11 +17,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.choices import join_choices
 from discreet.answers.pack import store_long, store_steps
 from discreet.answers.survey import refuse_weights
 from discreet.choices import Layout
-from discreet.coding.agreement import check_alike, join_readings
 from discreet.coding.reading import PLAIN
 from discreet.coding.remedies import join_detected
 from discreet.counts import planes
@@ -247,6 +245,10 @@ def select_person_rows(responses: Responses, rows: Any) -> Responses:
 
 def join_responses(parts: Sequence[Responses]) -> Responses:
     """Return all persons behind each other, over all items."""
+    from discreet.answers.choices import join_choices
+    from discreet.answers.responses import Responses
+    from discreet.coding.agreement import check_alike, join_readings
+
     if not isinstance(parts, Sequence) or not all(hasattr(part, "store") for part in parts):
         raise BadUsage(
             "answers are put together from a list of Responses; read tables with read_responses or "
@@ -271,8 +273,6 @@ def join_responses(parts: Sequence[Responses]) -> Responses:
             f"with {max(lowest)}, so that the same category does not mean the same. Say lowest= "
             "where they are read"
         )
-    from discreet.answers.responses import Responses
-
     # Persons of parts that do not have a column of groups have "" there.
     columns = {name: None for part in parts for name in part.groups}
     blank = [np.full(part.n_persons, "", dtype=object) for part in parts]

@@ -12,7 +12,6 @@ from typing import Any, Unpack, cast
 
 from discreet.answers.matrices import MATRIX_WORDS, is_matrix, read_matrix
 from discreet.answers.protocol import Answers
-from discreet.answers.ratings import Ratings, StoredRatings
 from discreet.answers.survey import state_design
 from discreet.choices import Ability, Engine, Method, Model, Within
 from discreet.coding.reading import FitWords, Reading, ReadingWords
@@ -144,6 +143,15 @@ def fit(
     (2.693147, 'anchored')
     """
     design = state_design(weight, strata, cluster, replicates, replication)
+    LOG.info("fitting items of %s, method %s", name_source(data), method)
+    options: dict[str, Any] = {"method": method, "model": model, "ability": ability}
+    options |= {"standard_errors": standard_errors, "regularisation": regularisation}
+    options["keep_categories"] = keep_categories
+    if not (design or facets) and anchors is None and _is_open(data, engine, reading):
+        return calibrate(_take_answers(data, model, reading), **options)
+    # Ratings, and whoever reads tables, are loaded only where they are needed.
+    from discreet.answers.ratings import Ratings, StoredRatings
+
     if facets or isinstance(data, Ratings | StoredRatings):
         if anchors is not None or design:
             word = "anchors" if anchors is not None else "weight"
@@ -152,13 +160,6 @@ def fit(
         asked |= {"standard_errors": standard_errors}
         asked |= {"structure": structure, "within": within, "features": features, "refits": refits}
         return _fit_ratings(data, facets, engine, reading, asked)
-    LOG.info("fitting items of %s, method %s", name_source(data), method)
-    options: dict[str, Any] = {"method": method, "model": model, "ability": ability}
-    options |= {"standard_errors": standard_errors, "regularisation": regularisation}
-    options["keep_categories"] = keep_categories
-    if not design and anchors is None and _is_open(data, engine, reading):
-        return calibrate(_take_answers(data, model, reading), **options)
-    # Who reads tables is loaded only where there is one.
     from discreet.readers.calibrations import read_anchors
     from discreet.readers.opening import load_answers, name_model, opened, plan_words, weigh_answers
 

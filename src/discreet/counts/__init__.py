@@ -18,7 +18,6 @@ import numpy as np
 
 from discreet.checking import checked
 from discreet.counts import matrix as form
-from discreet.counts.archive import is_archive, read_archive, write_archive
 from discreet.counts.folds import (
     UNWEIGHTED,
     FoldCounts,
@@ -289,12 +288,16 @@ class PairCounts:
         if self.folds is not None:
             header["folds"] = {"asked": self.folds.asked, "weighting": self.folds.weighting}
             arrays |= {f"fold_{name}": getattr(self.folds, name) for name in FOLD_PARTS}
+        from discreet.counts.archive import write_archive
+
         write_archive(Path(path), header, self.right_wrong, arrays)
 
     @classmethod
     @checked
     def load(cls, path: str | PathLike[str]) -> PairCounts:
         """Read counts that :meth:`save` wrote, and check that they can be counts."""
+        from discreet.counts.archive import read_archive
+
         header, arrays = read_archive(Path(path))
         kept_parts = ("persons", "weighting", "note", "repeated", "steps")
         about: dict[str, Any] = {name: getattr(header, name) for name in kept_parts}
@@ -337,7 +340,11 @@ def merge_counts(parts: Iterable[PairCounts]) -> PairCounts:
 
 def holds_counts(path: object) -> bool:
     """Say whether something is the path of a file of pair counts."""
-    return isinstance(path, str | PathLike) and is_archive(Path(path))
+    if not isinstance(path, str | PathLike):
+        return False
+    from discreet.counts.archive import is_archive
+
+    return is_archive(Path(path))
 
 
 def _add_persons(ours: PairCounts, theirs: PairCounts) -> dict[str, Any]:

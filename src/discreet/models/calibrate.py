@@ -50,8 +50,6 @@ from discreet.models.methods import (
 )
 from discreet.models.methods import Method as PairEstimator
 from discreet.models.standard_errors import Uncertainty
-from discreet.models.standard_errors.complete import simulate_uncertainty
-from discreet.models.standard_errors.folds import leave_folds_out
 from discreet.models.standard_errors.sandwich import COVARIANCE_LIMIT, Sandwich, plan_sandwich
 from discreet.models.step_plan import StepPlan, plan_steps
 from discreet.models.structure import Structure
@@ -382,8 +380,12 @@ def _fit_counts(counts: PairCounts, request: FitRequest, advice: str = NO_FOLDS)
     if not request.standard_errors:
         uncertainty = _unknown(chain, "standard errors were not asked for")
     elif folds is not None:
+        from discreet.models.standard_errors.folds import leave_folds_out
+
         uncertainty = leave_folds_out(folds, chain, method, difficulty, plan, weight=weight)
     elif complete and len(chain.linked) == len(counts.items) <= COVARIANCE_LIMIT:
+        from discreet.models.standard_errors.complete import simulate_uncertainty
+
         laplacian = method.laplacian(chain.rates, difficulty)
         scoring = method.scoring(difficulty)
         uncertainty = simulate_uncertainty(counts, laplacian, difficulty, scoring)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from discreet.answers.protocol import Answers
 from discreet.counts import PairCounts
-from discreet.counts.matrix import Recoding
+from discreet.counts.matrix import PairMatrix, Recoding
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, WarningKind
 from discreet.results.estimate import Estimate, Status
 from discreet.text import name_some
@@ -28,7 +28,7 @@ class PairTable(Protocol):
     @property
     def items(self) -> tuple[str, ...]: ...
     @property
-    def right_wrong(self) -> Any:
+    def right_wrong(self) -> PairMatrix:
         """``right_wrong[i, j]``: item i right and item j wrong.
 
         An array or, with many items, a ``scipy.sparse.csr_array``.
@@ -74,7 +74,7 @@ class Chain:
 
     items: tuple[str, ...]
     linked: IndexArray
-    rates: Any
+    rates: PairMatrix
     status: tuple[Status, ...]
     warnings: tuple[FitWarning, ...]
 
@@ -124,7 +124,7 @@ def classify(counts: PairTable) -> tuple[tuple[Status, ...], IndexArray, tuple[F
     return _classify(counts.right_wrong, counts, regularised=False)
 
 
-def is_strongly_connected(right_wrong: Any) -> bool:
+def is_strongly_connected(right_wrong: PairMatrix) -> bool:
     """Say whether every item can be reached from every other."""
     if right_wrong.shape[0] < 2 or _all_pairs_seen(right_wrong):
         return True
@@ -133,7 +133,7 @@ def is_strongly_connected(right_wrong: Any) -> bool:
     return int(_components(right_wrong)[0]) == 1
 
 
-def regularise(right_wrong: Any, amount: float) -> Any:
+def regularise(right_wrong: PairMatrix, amount: float) -> PairMatrix:
     """Add ``amount`` to both directions of every pair with a count in either direction."""
     if not (np.isfinite(amount) and amount >= 0):
         raise BadUsage(f"regularisation must be zero or positive, found {amount}")
@@ -144,7 +144,7 @@ def regularise(right_wrong: Any, amount: float) -> Any:
 
 
 def _classify(
-    right_wrong: Any, counts: PairTable, *, regularised: bool
+    right_wrong: PairMatrix, counts: PairTable, *, regularised: bool
 ) -> tuple[tuple[Status, ...], IndexArray, tuple[FitWarning, ...]]:
     m = len(counts.items)
     if m > 1 and _all_pairs_seen(right_wrong):
@@ -200,7 +200,7 @@ def explain_unlinked(items: Sequence[str], anchored: IndexArray) -> str:
     )
 
 
-def _largest_component(right_wrong: Any, answers: Int64Array) -> tuple[IndexArray, int]:
+def _largest_component(right_wrong: PairMatrix, answers: Int64Array) -> tuple[IndexArray, int]:
     """Positions of the largest strongly connected set, and how many others are as large."""
     if isinstance(right_wrong, np.ndarray) and right_wrong.size:
         # Most often one set has more than half of the items, so no other can be as large, and
@@ -241,7 +241,7 @@ def find_reached(right_wrong: npt.NDArray[Any], item: int) -> npt.NDArray[np.boo
     return reached
 
 
-def _components(right_wrong: Any) -> tuple[int, IndexArray]:
+def _components(right_wrong: PairMatrix) -> tuple[int, IndexArray]:
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -252,7 +252,7 @@ def _components(right_wrong: Any) -> tuple[int, IndexArray]:
     return int(number), label
 
 
-def _all_pairs_seen(right_wrong: Any) -> bool:
+def _all_pairs_seen(right_wrong: PairMatrix) -> bool:
     """Whether every off-diagonal count is positive; the common case, and cheap to see."""
     if not isinstance(right_wrong, np.ndarray):
         return False
@@ -261,13 +261,13 @@ def _all_pairs_seen(right_wrong: Any) -> bool:
     return bool(positive_pairs == m * (m - 1))
 
 
-def _restrict(right_wrong: Any, linked: IndexArray) -> Any:
+def _restrict(right_wrong: PairMatrix, linked: IndexArray) -> PairMatrix:
     if isinstance(right_wrong, np.ndarray):
         return right_wrong[np.ix_(linked, linked)]
     return right_wrong[linked][:, linked]
 
 
-def _as_floats(rates: Any) -> Any:
+def _as_floats(rates: PairMatrix) -> PairMatrix:
     """Return the rates as float64; sparse ones share the positions of the counts."""
     if isinstance(rates, np.ndarray):
         return rates.astype(np.float64)

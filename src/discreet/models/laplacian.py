@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.counts.matrix import PairMatrix
 from discreet.errors import NotConverged
 from discreet.types import FloatArray
 
@@ -51,7 +52,7 @@ class Laplacian:
     Dense weights are symmetric; of sparse (CSR) weights only the upper triangle is held.
     """
 
-    weights: Any
+    weights: PairMatrix
     diagonal: FloatArray
 
     def apply(self, vectors: FloatArray) -> FloatArray:
@@ -92,7 +93,7 @@ class Laplacian:
         return np.asarray(kind(parts, shape=self.weights.shape).T.toarray(order="F"))
 
 
-def build_laplacian(weights: Any) -> Laplacian:
+def build_laplacian(weights: PairMatrix) -> Laplacian:
     """Make the Laplacian of weights: symmetric and dense, or a CSR upper triangle."""
     dense = isinstance(weights, np.ndarray)
     return Laplacian(weights, weights.sum(axis=1) if dense else sum_weights(weights))
@@ -278,7 +279,7 @@ class Hierarchy:
         Upper triangle, CSR, of a connected graph.
     """
 
-    def __init__(self, weights: Any) -> None:
+    def __init__(self, weights: PairMatrix) -> None:
         self._diagonals = [sum_weights(weights)]
         self._labels: list[LabelArray] = []
         self._gathers: list[Any] = []
@@ -311,13 +312,13 @@ class Hierarchy:
         return np.asarray(solution)
 
 
-def symmetrise_flow(rates: Any, weights: FloatArray) -> Any:
+def symmetrise_flow(rates: PairMatrix, weights: FloatArray) -> PairMatrix:
     """Upper triangle of the mean, over both directions, of the flow ``weights_i rates_ij``."""
     data = rates.data * np.repeat(weights / 2, np.diff(rates.indptr))
     return upper_triangle(type(rates)((data, rates.indices, rates.indptr), shape=rates.shape))
 
 
-def upper_triangle(rates: Any) -> Any:
+def upper_triangle(rates: PairMatrix) -> PairMatrix:
     """Return ``rates + rates.T`` above the diagonal as a CSR array, without building the rest."""
     row, column = _rows(rates), rates.indices
     above = row < column
@@ -327,14 +328,14 @@ def upper_triangle(rates: Any) -> Any:
     return upper + lower.T.tocsr()
 
 
-def _keep_cells(rates: Any, mask: npt.NDArray[np.bool_]) -> Any:
+def _keep_cells(rates: PairMatrix, mask: npt.NDArray[np.bool_]) -> PairMatrix:
     running = np.concatenate([[0], np.cumsum(mask)])
     indptr = running[rates.indptr].astype(rates.indptr.dtype)
     parts = rates.data[mask], rates.indices[mask], indptr
     return type(rates)(parts, shape=rates.shape)
 
 
-def _gather_groups(label: LabelArray, count: int) -> Any:
+def _gather_groups(label: LabelArray, count: int) -> PairMatrix:
     """Return the matrix that adds up the members of every group."""
     from scipy.sparse import csr_array
 
@@ -345,17 +346,17 @@ def _gather_groups(label: LabelArray, count: int) -> Any:
     )
 
 
-def sum_weights(weights: Any) -> FloatArray:
+def sum_weights(weights: PairMatrix) -> FloatArray:
     """Add up the weights of every item, from their upper triangle."""
     sums = weights.sum(axis=1) + weights.sum(axis=0)
     return np.asarray(sums).ravel()
 
 
-def _rows(weights: Any) -> LabelArray:
+def _rows(weights: PairMatrix) -> LabelArray:
     return np.repeat(np.arange(weights.shape[0], dtype=np.int32), np.diff(weights.indptr))
 
 
-def join_strongest(weights: Any, diagonal: FloatArray) -> tuple[int, LabelArray]:
+def join_strongest(weights: PairMatrix, diagonal: FloatArray) -> tuple[int, LabelArray]:
     """Join every item to the one that it shares the largest part of its weight with."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
@@ -375,7 +376,7 @@ def join_strongest(weights: Any, diagonal: FloatArray) -> tuple[int, LabelArray]
     return int(count), label
 
 
-def join_weights(weights: Any, label: LabelArray, count: int) -> Any:
+def join_weights(weights: PairMatrix, label: LabelArray, count: int) -> PairMatrix:
     """Add up the weights between groups, again as an upper triangle."""
     from scipy.sparse import csr_array
 
@@ -386,7 +387,7 @@ def join_weights(weights: Any, label: LabelArray, count: int) -> Any:
     return csr_array((weights.data[between], cells), shape=(count, count))
 
 
-def _factorise(weights: Any) -> Any:
+def _factorise(weights: PairMatrix) -> Any:
     matrix = -weights.toarray()
     matrix += matrix.T
     diagonal = -matrix.sum(axis=1)

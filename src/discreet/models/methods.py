@@ -14,6 +14,7 @@ import numpy as np
 
 from discreet.answers.protocol import Answers
 from discreet.counts.folds import PersonWeight
+from discreet.counts.matrix import PairMatrix
 from discreet.errors import BadUsage
 from discreet.hints import check_choice_name
 from discreet.models.item_parameters import KnownItems
@@ -37,11 +38,13 @@ class Method:
     #: The same among the thresholds of a structure: for a rating scale, or beside anchors.
     solve_within: Callable[[Any, Structure], tuple[FloatArray, Solution]]
 
-    def find_solution(self, rates: Any, structure: Structure) -> tuple[FloatArray, Solution]:
+    def find_solution(self, rates: PairMatrix, structure: Structure) -> tuple[FloatArray, Solution]:
         """Solve for the thresholds of a structure."""
         return self.solve(rates) if structure.is_identity else self.solve_within(rates, structure)
 
-    def score(self, rates: Any, scoring: PairContribution, difficulty: FloatArray) -> FloatArray:
+    def score(
+        self, rates: PairMatrix, scoring: PairContribution, difficulty: FloatArray
+    ) -> FloatArray:
         """Return how the objective grows with every threshold, elsewhere than at the solution."""
         dense = rates if isinstance(rates, np.ndarray) else rates.toarray()
         flow = dense * scoring.residual(difficulty[:, None], difficulty[None, :])

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
+from discreet.counts.matrix import PairMatrix
 from discreet.errors import NotConverged
 from discreet.models.laplacian import Laplacian, LaplacianSolver, build_laplacian, upper_triangle
 from discreet.models.spectral import draw_slow_direction
@@ -80,7 +80,7 @@ class RefinedScoring:
         return np.cos(position[:, None] * degree), coefficient
 
 
-def solve_refined(rates: Any) -> tuple[FloatArray, Solution]:
+def solve_refined(rates: PairMatrix) -> tuple[FloatArray, Solution]:
     """Maximise the pairwise conditional likelihood.
 
     Parameters
@@ -104,7 +104,7 @@ def solve_refined(rates: Any) -> tuple[FloatArray, Solution]:
         return _maximise(rates)
 
 
-def _maximise(rates: Any) -> tuple[FloatArray, Solution]:
+def _maximise(rates: PairMatrix) -> tuple[FloatArray, Solution]:
     if isinstance(rates, np.ndarray):
         difficulty, done, size = _climb(_DensePairs(rates), _start(rates), LaplacianSolver())
         return difficulty, Solution("Newton on the pairwise likelihood", done, size)
@@ -120,7 +120,7 @@ def _maximise(rates: Any) -> tuple[FloatArray, Solution]:
     return difficulty, Solution("Newton on the pairwise likelihood, two starts", done + more, gap)
 
 
-def solve_within(rates: Any, structure: Structure) -> tuple[FloatArray, Solution]:
+def solve_within(rates: PairMatrix, structure: Structure) -> tuple[FloatArray, Solution]:
     """Maximise the same likelihood among the thresholds of a structure.
 
     Parameters
@@ -198,13 +198,13 @@ def _explain_steps(items: int, outcome: str) -> str:
     )
 
 
-def curvature(rates: Any, difficulty: FloatArray) -> Laplacian:
+def curvature(rates: PairMatrix, difficulty: FloatArray) -> Laplacian:
     """Return minus the second derivative of the log-likelihood, a graph Laplacian."""
     pairs = _DensePairs(rates) if isinstance(rates, np.ndarray) else _SparsePairs(rates)
     return pairs.evaluate(difficulty)[1]
 
 
-def _start(rates: Any) -> FloatArray:
+def _start(rates: PairMatrix) -> FloatArray:
     """Return a rough spectral estimate: a few rounds of the jump chain, from one start.
 
     All zero where that leaves the range of doubles; Newton arrives from anywhere.
@@ -284,7 +284,7 @@ class _DensePairs:
 class _SparsePairs:
     """Score and curvature from a CSR matrix of counts; each pair is visited once."""
 
-    def __init__(self, rates: Any) -> None:
+    def __init__(self, rates: PairMatrix) -> None:
         self._both = upper_triangle(rates)
         self._right = np.asarray(rates.sum(axis=1)).ravel() - rates.diagonal()
 

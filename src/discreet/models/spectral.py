@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.counts.matrix import PairMatrix
 from discreet.errors import DisconnectedItems, NotConverged
 from discreet.models.connectivity import is_strongly_connected
 from discreet.models.laplacian import Hierarchy, Laplacian, build_laplacian, symmetrise_flow
@@ -73,7 +74,7 @@ SMALLEST_FACTOR = 0.1
 REBUILD_STEP = 0.2
 
 
-def solve_stationary(rates: Any) -> tuple[FloatArray, Solution]:
+def solve_stationary(rates: PairMatrix) -> tuple[FloatArray, Solution]:
     """Find the stationary vector of the chain with the given off-diagonal rates.
 
     Parameters
@@ -117,7 +118,7 @@ def solve_stationary(rates: Any) -> tuple[FloatArray, Solution]:
     return solve_by_elimination(rates) if dense else _solve_slow(rates, log_weights)
 
 
-def _solve_slow(rates: Any, rough: FloatArray) -> tuple[FloatArray, Solution]:
+def _solve_slow(rates: PairMatrix, rough: FloatArray) -> tuple[FloatArray, Solution]:
     """Solve sparse rates that mix slowly."""
     m = rates.shape[0]
     if m <= SMALL_SPARSE:
@@ -139,7 +140,7 @@ def _solve_slow(rates: Any, rough: FloatArray) -> tuple[FloatArray, Solution]:
     )
 
 
-def iterate_jump_chain(rates: Any, *, rounds: int) -> tuple[FloatArray, Solution]:
+def iterate_jump_chain(rates: PairMatrix, *, rounds: int) -> tuple[FloatArray, Solution]:
     """Iterate ``pi_j <- sum_i pi_i rates_ij / R_j`` from two starts until they agree.
 
     ``R_j`` is the sum of row j. The residual of the solution is the largest difference in
@@ -201,7 +202,7 @@ def _disagreement(pair: FloatArray) -> float:
     return float(ratio.max() - ratio.min())
 
 
-def without_diagonal(rates: Any) -> Any:
+def without_diagonal(rates: PairMatrix) -> PairMatrix:
     """Return rates as float64 with nothing on the diagonal, without a copy where that is so."""
     if isinstance(rates, np.ndarray):
         out = np.array(rates, dtype=np.float64)
@@ -289,7 +290,7 @@ def _substitute_logs(work: FloatArray, first: FloatArray | None = None) -> Float
     return log_weights
 
 
-def solve_in_band(rates: Any) -> tuple[FloatArray, Solution] | None:
+def solve_in_band(rates: PairMatrix) -> tuple[FloatArray, Solution] | None:
     """Eliminate item by item in an order that keeps linked items near each other.
 
     None where no order of the items makes the band narrow. Everything that the elimination fills
@@ -327,7 +328,7 @@ def solve_in_band(rates: Any) -> tuple[FloatArray, Solution] | None:
     return log_weights - log_weights.mean(), Solution(name, m, 0.0)
 
 
-def correct_from_two_starts(rates: Any, rough: FloatArray) -> tuple[FloatArray, Solution]:
+def correct_from_two_starts(rates: PairMatrix, rough: FloatArray) -> tuple[FloatArray, Solution]:
     """Correct a rough answer, and once more from elsewhere; the residual is their difference.
 
     With x the answer so far, the flow ``x_i rates_ij`` is nearly symmetric (the model says that
@@ -346,7 +347,7 @@ def correct_from_two_starts(rates: Any, rough: FloatArray) -> tuple[FloatArray, 
     return first, Solution(name, done + more, float(gap.max() - gap.min()))
 
 
-def _correct(rates: Any, leaving: FloatArray, start: FloatArray) -> tuple[FloatArray, int]:
+def _correct(rates: PairMatrix, leaving: FloatArray, start: FloatArray) -> tuple[FloatArray, int]:
     log_weights, size, inner = start - start.mean(), np.inf, 0
     hierarchy: Hierarchy | None = None
     for _ in range(CORRECTIONS):
@@ -366,7 +367,7 @@ def _correct(rates: Any, leaving: FloatArray, start: FloatArray) -> tuple[FloatA
 
 
 def _solve_balance(
-    rates: Any, outflow: FloatArray, weights: FloatArray, hierarchy: Hierarchy
+    rates: PairMatrix, outflow: FloatArray, weights: FloatArray, hierarchy: Hierarchy
 ) -> tuple[FloatArray, int]:
     """Return relative corrections of the weights that make inflow and outflow equal."""
     from scipy.sparse.linalg import LinearOperator, gmres
@@ -418,7 +419,7 @@ class SpectralScoring:
         return column, np.ones((1, len(difficulty)))
 
 
-def balance(rates: Any, difficulty: FloatArray) -> Laplacian:
+def balance(rates: PairMatrix, difficulty: FloatArray) -> Laplacian:
     """Laplacian of the symmetrised flow: the derivative of the balance equations."""
     weight = np.exp(difficulty - difficulty.max())
     if isinstance(rates, np.ndarray):
@@ -430,7 +431,7 @@ def balance(rates: Any, difficulty: FloatArray) -> Laplacian:
     return build_laplacian(flow)
 
 
-def project_within(rates: Any, structure: Structure) -> tuple[FloatArray, Solution]:
+def project_within(rates: PairMatrix, structure: Structure) -> tuple[FloatArray, Solution]:
     """Solve the chain, held nodes as boundary values; a rating scale is the nearest point to that.
 
     The flow measures what is nearest.

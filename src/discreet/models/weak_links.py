@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.answers.protocol import Answers, Job
+from discreet.counts.matrix import PairMatrix
 from discreet.counts.pairs import Weighting
 from discreet.counts.planes import AnswerStore, BitPlanes, join_sparse, restrict_rows
 from discreet.errors import FitWarning, WarningKind
@@ -159,7 +160,7 @@ def warn_of_links(
     return FitWarning(WarningKind.WEAK_LINK, sentence, names)
 
 
-def suggest_parts(rates: Any, item: IndexArray, pair: float, whole: float) -> BoolArray:
+def suggest_parts(rates: PairMatrix, item: IndexArray, pair: float, whole: float) -> BoolArray:
     """Return the parts, ``[part, item]``, that few persons may link to the others.
 
     Items that are linked most strongly are put together, and these groups again. A group is a part
@@ -197,7 +198,7 @@ def suggest_parts(rates: Any, item: IndexArray, pair: float, whole: float) -> Bo
         label, weights = joined[label], join_weights(weights, joined, count)
 
 
-def _draw_pairs(rates: Any, item: IndexArray, n: int) -> Any:
+def _draw_pairs(rates: PairMatrix, item: IndexArray, n: int) -> Any:
     """Return counts between items, of very many pairs those of a sample; the upper triangle."""
     from scipy.sparse import csr_array
 

@@ -556,7 +556,7 @@ def _pack_whole(source: FrameSource, plan: WidePlan, reading: Reading) -> RawTab
     )
 
 
-def _is_plain(column: Any) -> bool:
+def _is_plain(column: pa.Array) -> bool:
     """Say whether a column can be packed as it is.
 
     Packing takes -1 for missing, as arrays have it; in tables -1 is refused, as in files.

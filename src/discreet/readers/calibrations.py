@@ -14,6 +14,7 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from discreet.errors import BadUsage
 from discreet.results.calibrated import list_numbers, make_estimate
@@ -48,7 +49,7 @@ def read_calibration(source: Any) -> Any:
     return _widen(estimate, table, columns) if "threshold_1" in columns else estimate
 
 
-def _add_totals(estimate: Estimate, table: Any) -> Estimate:
+def _add_totals(estimate: Estimate, table: pa.Table) -> Estimate:
     """Add how many persons answered each item, and how many right, where all are numbers."""
     cells = read_columns(table, TOTALS, "calibrations", numbers=TOTALS)
     totals = [list_numbers(own, name) for own, name in zip(cells, TOTALS, strict=True)]
@@ -64,7 +65,7 @@ def is_series(source: Any) -> bool:
 
 
 def read_ladders(
-    table: Any, row_name: str, *, has_errors: bool = False
+    table: pa.Table, row_name: str, *, has_errors: bool = False
 ) -> dict[str, list[list[float]]]:
     """Return ``[threshold, se]`` of every step of every item, from a table with a row for each.
 
@@ -102,7 +103,7 @@ def _read_row(cells: Sequence[Any], subject: str) -> list[float]:
         ) from None
 
 
-def _stack(table: Any, *, has_errors: bool) -> Estimate:
+def _stack(table: pa.Table, *, has_errors: bool) -> Estimate:
     """Return the estimate of a table with a row for every step."""
     ladders = read_ladders(table, "calibrations", has_errors=has_errors)
     values = [[step[0] for step in own] for own in ladders.values()]
@@ -112,7 +113,7 @@ def _stack(table: Any, *, has_errors: bool) -> Estimate:
     return _add_ladder(estimate, pad_steps(values), pad_steps(errors), categories)
 
 
-def _widen(estimate: Estimate, table: Any, columns: Container[str]) -> Estimate:
+def _widen(estimate: Estimate, table: pa.Table, columns: Container[str]) -> Estimate:
     """Add the columns of thresholds, as :meth:`Thresholds.to_columns` names them."""
     most_steps = next(step for step in count(1) if f"threshold_{step + 1}" not in columns)
     names = [f"threshold_{step}{kind}" for kind in ("", "_se") for step in range(1, most_steps + 1)]
@@ -156,7 +157,7 @@ def read_anchors(anchors: Any, *, has_steps: bool) -> Any:
     return anchors
 
 
-def _read_pairs(table: Any) -> list[tuple[str, Any]]:
+def _read_pairs(table: pa.Table) -> list[tuple[str, Any]]:
     """Return the items and difficulties of a table (a file, a data frame); blanks are left out."""
     columns = read_columns(table, ("item", "difficulty"), "anchors", numbers=("difficulty",))
     rows = zip(*columns, strict=True)
@@ -165,7 +166,7 @@ def _read_pairs(table: Any) -> list[tuple[str, Any]]:
     return [(read_cell(item) if isinstance(item, str) else item, value) for item, value in filled]
 
 
-def _read_steps(table: Any) -> dict[str, list[float]]:
+def _read_steps(table: pa.Table) -> dict[str, list[float]]:
     """Return the thresholds of a table with a row for every step, steps in any order."""
     read = read_ladders(table, "anchors")
     thresholds = {name: [own[0] for own in steps] for name, steps in read.items()}

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from discreet.coding.ids import no_order, sort_keys, spell_ids
 from discreet.coding.reading import Reading
@@ -81,7 +82,7 @@ class _Taken:
         keys = [self._order.read(column, "", RowPlaces()) for column in columns]
         return keys[0] if keys else no_order(rows)
 
-    def _find_rows(self, column: Any, count: int) -> Int64Array:
+    def _find_rows(self, column: pa.Array, count: int) -> Int64Array:
         if column is None or self._person is None:
             self._rows += count
             return np.arange(self._rows - count, self._rows)
@@ -89,7 +90,7 @@ class _Taken:
         rows = np.array([self._person[name] for name in ids.dictionary.to_pylist()], dtype=np.intp)
         return np.asarray(rows[read_integers(ids.indices)])
 
-    def _encode(self, item: int, column: Any) -> Int8Array:
+    def _encode(self, item: int, column: pa.Array) -> Int8Array:
         """Return the numbers of options; new ones get the next number."""
         answers = plain_dictionary(column)
         scoring = self._reading.scoring_of(self._items[item])

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 import numpy as np
+import pyarrow as pa
 
 from discreet.answers.comparisons import ERROR, Comparisons, pair_keys
 from discreet.answers.pack import find_repeated
@@ -131,7 +132,9 @@ class _Table:
             self._detected += source.detect(columns, has_ids=True)
         return self.finish()
 
-    def _read_outcomes(self, column: Any, ids: Sequence[Any], names: Sequence[str]) -> Int8Array:
+    def _read_outcomes(
+        self, column: pa.Array, ids: Sequence[Any], names: Sequence[str]
+    ) -> Int8Array:
         words = read_ids(column, names[3], "group", self._rows)
         word_codes = {plain_name(names[1]): _LEFT, plain_name(names[2]): _RIGHT}
         word_codes |= dict.fromkeys(_LEFT_WORDS, _LEFT) | dict.fromkeys(_RIGHT_WORDS, _RIGHT)

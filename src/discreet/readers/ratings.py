@@ -217,7 +217,7 @@ class _RatingTable:
         rows = np.column_stack([parts[0], parts[1], score, *parts[2:]])
         return np.asarray(rows[score >= 0], dtype=np.int32)
 
-    def _read_scores(self, column: Any, name: str) -> Int32Array:
+    def _read_scores(self, column: pa.Array, name: str) -> Int32Array:
         """Return the scores, -1 where there is none."""
         cells = plain_dictionary(column)
         words = cells.dictionary.to_pylist()

@@ -22,7 +22,7 @@ from discreet.types import Int8Array
 _TABLE = 1 << 16
 
 
-def score_array(array: Any, scoring: ValueScoring) -> Int8Array:
+def score_array(array: pa.Array, scoring: ValueScoring) -> Int8Array:
     """Return the codes of an Arrow array of any type; nulls are missing."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
@@ -38,7 +38,9 @@ def score_array(array: Any, scoring: ValueScoring) -> Int8Array:
     return _score_dictionary(_encode(array), scoring)
 
 
-def score_by_item(array: Any, items: Any, scoring_of: Callable[[str], ValueScoring]) -> Int8Array:
+def score_by_item(
+    array: pa.Array, items: pa.Array, scoring_of: Callable[[str], ValueScoring]
+) -> Int8Array:
     """Return the codes of answers to different items, each scored as its item is.
 
     Parameters
@@ -67,7 +69,7 @@ def score_by_item(array: Any, items: Any, scoring_of: Callable[[str], ValueScori
     return np.asarray(table[pair_code])
 
 
-def drop_ignored(codes: Int8Array, items: Any, ignores: Callable[[str], bool]) -> Int8Array:
+def drop_ignored(codes: Int8Array, items: pa.Array, ignores: Callable[[str], bool]) -> Int8Array:
     """Return codes with a missing answer, whatever was answered, to items that are ignored."""
     ignored = np.array([ignores(name) for name in items.dictionary.to_pylist()], dtype=np.bool_)
     if not ignored.any():
@@ -75,7 +77,7 @@ def drop_ignored(codes: Int8Array, items: Any, ignores: Callable[[str], bool]) -
     return np.where(ignored[read_integers(items.indices)], np.int8(MISSING), codes)
 
 
-def score_long(reading: Reading, column: Any, items: Any) -> Int8Array:
+def score_long(reading: Reading, column: pa.Array, items: pa.Array) -> Int8Array:
     """Return the codes of the answers of a long table; ``items`` is a dictionary beside."""
     codes = (
         score_by_item(column, items, reading.scoring_of)
@@ -85,14 +87,14 @@ def score_long(reading: Reading, column: Any, items: Any) -> Int8Array:
     return drop_ignored(codes, items, reading.ignores) if reading.listed else codes
 
 
-def plain_dictionary(array: Any) -> Any:
+def plain_dictionary(array: pa.Array) -> pa.Array:
     """Return an Arrow array as codes and distinct values."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     return array if pa.types.is_dictionary(array.type) else _encode(array)
 
 
-def code_column(column: Any) -> tuple[list[Any], npt.NDArray[np.int64]]:
+def code_column(column: pa.Array) -> tuple[list[Any], npt.NDArray[np.int64]]:
     """Return the distinct values of a column, and which of them each cell has; nulls come last."""
     coded = plain_dictionary(column)
     words = coded.dictionary.to_pylist()
@@ -100,14 +102,14 @@ def code_column(column: Any) -> tuple[list[Any], npt.NDArray[np.int64]]:
 
 
 def match_cells(
-    column: Any, is_match: Callable[[Any], bool], *, nulls: bool = False
+    column: pa.Array, is_match: Callable[[Any], bool], *, nulls: bool = False
 ) -> npt.NDArray[np.bool_]:
     """Say which cells hold a value that passes a test; ``nulls`` says whether nulls do."""
     words, code = code_column(column)
     return np.array([*map(is_match, words), nulls], dtype=np.bool_)[code]
 
 
-def _encode(array: Any) -> Any:
+def _encode(array: pa.Array) -> pa.Array:
     try:
         return array.dictionary_encode()
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
@@ -116,7 +118,7 @@ def _encode(array: Any) -> Any:
         )
 
 
-def _score_dictionary(array: Any, scoring: ValueScoring) -> Int8Array:
+def _score_dictionary(array: pa.Array, scoring: ValueScoring) -> Int8Array:
     words = array.dictionary.to_pylist()
     codes = np.array([*(score_value(word, scoring) for word in words), MISSING], dtype=np.int8)
     indices = array.indices
@@ -125,7 +127,7 @@ def _score_dictionary(array: Any, scoring: ValueScoring) -> Int8Array:
     return np.asarray(codes[read_integers(indices)])
 
 
-def read_integers(array: Any) -> npt.NDArray[Any]:
+def read_integers(array: pa.Array) -> npt.NDArray[Any]:
     """Return the numbers of an Arrow array without nulls, not copied.
 
     Unlike ``to_numpy`` this does not import pandas, which takes a third of a second.
@@ -136,7 +138,7 @@ def read_integers(array: Any) -> npt.NDArray[Any]:
     return np.frombuffer(array.buffers()[1], dtype=dtype)[array.offset : array.offset + len(array)]
 
 
-def _score_numbers(array: Any, at_least: float | None) -> Int8Array:
+def _score_numbers(array: pa.Array, at_least: float | None) -> Int8Array:
     empty = np.asarray(array.is_null(nan_is_null=True).to_numpy(zero_copy_only=False))
     numbers = np.asarray(array.to_numpy(zero_copy_only=False))
     if at_least is None:
@@ -147,7 +149,7 @@ def _score_numbers(array: Any, at_least: float | None) -> Int8Array:
     return np.where(empty, MISSING, codes).astype(np.int8)
 
 
-def make_column(cells: Sequence[Any]) -> Any:
+def make_column(cells: Sequence[Any]) -> pa.Array:
     """Return cells of no declared type as a column: numbers of one type, or texts.
 
     Each cell is written by itself: what a text says is never decided by the cells beside it, and a

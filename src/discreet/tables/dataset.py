@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from discreet.coding.reading import Reading
 from discreet.coding.remedies import Detected
 from discreet.errors import BadResponses, BadUsage, DiscreetError, Remedy
@@ -205,7 +207,6 @@ def _open_file(path: Path, encodings: Encodings, reading: Reading, files: int) -
 
 
 def _parquet_rows(path: Path) -> int:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
@@ -316,7 +317,7 @@ class QuerySource(DeclaredSource):
         self._raw = names
         self.names = [column.strip() for column in names]
 
-    def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
+    def batches(self, columns: Sequence[int]) -> Iterator[list[pa.Array]]:
         """Yield columns in their own types."""
         from discreet.tables.ids import plain_column
 
@@ -352,8 +353,6 @@ def turn_round(source: Any, reading: Reading) -> tuple[Any, Reading]:
         reading, layout="wide", item=None, ignore=beside, assumed=(*reading.assumed, _TURNED),
         sheet=None, delimiter=None, header=True, skip_rows=0,
     )  # fmt: skip
-    import pyarrow as pa
-
     columns = [pa.array(cells, pa.string()) for cells in zip(*persons, strict=True)]
     return pa.table(columns, names=items), rules
 

@@ -9,7 +9,7 @@ repeated answers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,7 @@ _TEXT = pa.string()
 _WHOLE = r"^(0|-?[1-9][0-9]{0,18})$"
 
 
-def _make_texts(words: list[str]) -> Any:
+def _make_texts(words: list[str]) -> pa.Array:
     """Return short texts as Arrow strings without ``pa.array``, which would import pandas."""
     octets = [word.encode() for word in words]
     ends = np.cumsum([0, *map(len, octets)], dtype=np.int32)
@@ -56,7 +56,7 @@ class BadIds(Exception):
         self.row, self.value = row, value
 
 
-def plain_column(column: Any) -> Any:
+def plain_column(column: pa.Array) -> pa.Array:
     """Return a column without its dictionary, which may hold ids that no row uses."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
@@ -71,7 +71,7 @@ def plain_column(column: Any) -> Any:
     return pa.array([None if value is None else str(value) for value in column.to_pylist()])
 
 
-def encode_ids(column: Any) -> Any:
+def encode_ids(column: pa.Array) -> pa.Array:
     """Return ids as a dictionary of distinct texts; rows without an id are null."""
     try:
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
@@ -99,7 +99,7 @@ def encode_ids(column: Any) -> Any:
     return pa.DictionaryArray.from_arrays(indices, words)
 
 
-def _as_text(words: Any) -> Any:
+def _as_text(words: pa.Array) -> pa.Array:
     if pa.types.is_decimal(words.type):  # 7.00 is 7, however many digits the column declares
         return pa.array(map(write_cell, words.to_pylist()), pa.string())
     if not pa.types.is_floating(words.type):
@@ -113,7 +113,7 @@ def _as_text(words: Any) -> Any:
     return pc.coalesce(integers.cast(pa.string()), numbers.cast(pa.string()))
 
 
-def read_ids(column: Any, name: str, role: str, rows: RowPlaces) -> Any:
+def read_ids(column: pa.Array, name: str, role: str, rows: RowPlaces) -> pa.Array:
     """Return a column of ids as texts; stop at the first row without one (but for groups)."""
     try:
         ids = encode_ids(column)
@@ -138,7 +138,7 @@ def read_ids(column: Any, name: str, role: str, rows: RowPlaces) -> Any:
     )
 
 
-def find_rounded(column: Any, ids: Any) -> int | None:
+def find_rounded(column: pa.Array, ids: pa.Array) -> int | None:
     """Return the first row with an id that was a float beyond the last exact whole number."""
     is_rounded = pc.take(pc.match_substring_regex(ids.dictionary, _ROUNDED), ids.indices)
     if column.type in _EXACT_UP_TO:
@@ -148,7 +148,7 @@ def find_rounded(column: Any, ids: Any) -> int | None:
     return pc.index(is_rounded, True).as_py() if pc.any(is_rounded).as_py() else None
 
 
-def find_numbers(words: Any, kind: Any) -> Any:
+def find_numbers(words: pa.Array, kind: pa.DataType) -> pa.Array:
     """Return ids as 64-bit numbers where they were whole numbers, else as texts.
 
     Parameters
@@ -169,7 +169,7 @@ def find_numbers(words: Any, kind: Any) -> Any:
         return words
 
 
-def may_be_numbers(kind: Any) -> bool:
+def may_be_numbers(kind: pa.DataType) -> bool:
     """Say whether a column of this type can hold numbers: not if it is a type of text."""
     kinds = pa.types
     is_number = kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind)
@@ -183,10 +183,10 @@ class IdCodes:
         self._numbers = True
         self._known = pa.nulls(0, pa.string())
         self._codes: list[npt.NDArray[np.int32]] = []
-        self._waiting: list[Any] = []
+        self._waiting: list[pa.Array] = []
         self._entries = 0
 
-    def add(self, ids: Any, kind: Any = _TEXT) -> None:
+    def add(self, ids: pa.Array, kind: pa.DataType = _TEXT) -> None:
         """Take a batch from :func:`encode_ids`; null rows get the code -1.
 
         ``kind`` is the type of its column; where one has text, all ids are text.
@@ -207,12 +207,12 @@ class IdCodes:
             self._codes.append(read_integers(codes))
         self._waiting, self._entries = [], 0
 
-    def names(self) -> Any:
+    def names(self) -> pa.Array:
         """Return the distinct ids as Arrow strings."""
         self._unify()
         return self._known
 
-    def ids(self) -> Any:
+    def ids(self) -> pa.Array:
         """Return the distinct ids as Arrow numbers or strings; see :func:`find_numbers`."""
         return find_numbers(self.names(), pa.int64() if self._numbers else _TEXT)
 
@@ -235,11 +235,11 @@ class OrderKeys:
         self._kind = ""
         self._keys: list[FloatArray] = []
 
-    def add(self, column: Any, name: str, rows: RowPlaces) -> None:
+    def add(self, column: pa.Array, name: str, rows: RowPlaces) -> None:
         """Take a batch; stop at the first row that has no place in the order."""
         self._keys.append(self.read(column, name, rows))
 
-    def read(self, column: Any, name: str, rows: RowPlaces) -> FloatArray:
+    def read(self, column: pa.Array, name: str, rows: RowPlaces) -> FloatArray:
         """Return the keys of a batch."""
         values = _decode_dictionary(column)
         kind, keys = _find_keys(values)
@@ -260,7 +260,7 @@ class OrderKeys:
         return np.concatenate(self._keys) if self._keys else None
 
 
-def _decode_dictionary(column: Any) -> Any:
+def _decode_dictionary(column: pa.Array) -> pa.Array:
     """Return a column without its dictionary, in text without blanks around it."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
@@ -271,12 +271,12 @@ def _decode_dictionary(column: Any) -> Any:
     return column
 
 
-def _is_text(kind: Any) -> bool:
+def _is_text(kind: pa.DataType) -> bool:
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     return any(test(kind) for test in tests)
 
 
-def _find_keys(values: Any) -> tuple[str, FloatArray]:
+def _find_keys(values: pa.Array) -> tuple[str, FloatArray]:
     """Return what the values are, and their keys; no word where they have no order."""
     kind = values.type
     if pa.types.is_integer(kind):
@@ -291,7 +291,7 @@ def _find_keys(values: Any) -> tuple[str, FloatArray]:
     return _parse(values) if _is_text(kind) else ("", np.full((len(values), 2), np.nan))
 
 
-def _parse(words: Any) -> tuple[str, FloatArray]:
+def _parse(words: pa.Array) -> tuple[str, FloatArray]:
     for kind in _PARSED:
         try:
             kind_name, keys = _find_keys(words.cast(kind))
@@ -303,12 +303,12 @@ def _parse(words: Any) -> tuple[str, FloatArray]:
     return "", np.full((len(words), 2), np.nan)
 
 
-def _widen(values: Any) -> FloatArray:
+def _widen(values: pa.Array) -> FloatArray:
     doubles = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return np.stack([doubles, np.zeros(len(doubles))], axis=1)
 
 
-def _split_whole(values: Any) -> FloatArray:
+def _split_whole(values: pa.Array) -> FloatArray:
     """Return whole numbers as the nearest double and the rest, which no two of them share."""
     keys = _widen(values)
     if np.nanmax(np.abs(keys[:, 0]), initial=0.0) > 2.0**53:
@@ -318,7 +318,7 @@ def _split_whole(values: Any) -> FloatArray:
     return keys
 
 
-def _split_texts(words: Any, keys: FloatArray) -> None:
+def _split_texts(words: pa.Array, keys: FloatArray) -> None:
     """Keep whole numbers beyond 2^53 exact beside others: one decimal changes no other order."""
     large = np.isfinite(keys[:, 0]) & (np.abs(keys[:, 0]) > 2.0**53)
     for row in np.flatnonzero(large).tolist():
@@ -327,7 +327,7 @@ def _split_texts(words: Any, keys: FloatArray) -> None:
             keys[row, 1] = int(text) - int(keys[row, 0])
 
 
-def _find_odd(values: Any) -> int:
+def _find_odd(values: pa.Array) -> int:
     """Return the first row that is neither a number nor a date."""
     kinds: Sequence[str] = [_find_keys(values.slice(row, 1))[0] for row in range(len(values))]
     return next((row for row, kind in enumerate(kinds) if not kind or kind != kinds[0]), 0)

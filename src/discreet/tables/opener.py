@@ -50,7 +50,7 @@ class Source(Protocol):
         """Column names in order."""
         ...
 
-    def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
+    def batches(self, columns: Sequence[int]) -> Iterator[list[pa.Array]]:
         """Yield these columns as Arrow arrays, some rows at a time, in row order."""
         ...
 
@@ -494,7 +494,7 @@ class TrimmedSource:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
 
-    def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
+    def batches(self, columns: Sequence[int]) -> Iterator[list[pa.Array]]:
         """Yield columns without the rows that are dropped."""
         before, every = 0, range(len(self.names))
         for batch in self._source.batches(every):
@@ -517,7 +517,7 @@ class TrimmedSource:
         return self._source.detect(columns, has_ids=has_ids)
 
 
-def _keep(column: Any, keeps: BoolArray) -> Any:
+def _keep(column: pa.Array, keeps: BoolArray) -> Any:
     """Return the kept cells; a dictionary would still hold the ids of rows that are gone."""
     return column if keeps.all() else plain_column(column.filter(pa.array(keeps)))
 
@@ -547,7 +547,7 @@ def match_rows(batch: Sequence[Any], rows: Sequence[int | str], before: int = 0)
     return hits
 
 
-def _match(column: Any, words: set[str]) -> BoolArray:
+def _match(column: pa.Array, words: set[str]) -> BoolArray:
     """Say which cells hold one of these texts; nulls hold the empty one."""
     return match_cells(column, lambda value: _text(value) in words, nulls="" in words)
 

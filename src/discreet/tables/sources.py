@@ -151,7 +151,7 @@ class DelimitedSource:
             detected.append(miscount(self.name, "it has blank lines"))
         return (*detected, *detect_encoding(self.path, self._encoding))
 
-    def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
+    def batches(self, columns: Sequence[int]) -> Iterator[list[pa.Array]]:
         """Yield columns as text; see :class:`discreet.tables.opener.Source`."""
         names = [str(number) for number in columns]
         with explain_read_errors(self.path), open_arrow(self.path) as raw:
@@ -334,7 +334,7 @@ class FrameSource(DeclaredSource):
             for field in table.schema
         ]
 
-    def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
+    def batches(self, columns: Sequence[int]) -> Iterator[list[pa.Array]]:
         step = max(64, _CELLS // max(len(columns), 1))
         for start in range(0, self.table.num_rows, step):
             part = [self.table.column(number).slice(start, step) for number in columns]
@@ -425,7 +425,7 @@ def _unfold_series(series: Any) -> Any:
     return series.to_frame("response" if series.name is None else series.name)
 
 
-def _refuse_column(column: Any) -> BadUsage:
+def _refuse_column(column: pa.Array) -> BadUsage:
     return BadUsage(
         f"a table is needed, found a single column ({type(column).__name__}), which does not say "
         "who gave which answer. Give the data frame; or, in pandas, a Series with an index of "
@@ -479,7 +479,7 @@ def _name_level(index: Any, number: int) -> str:
     return str(index.names[number])
 
 
-def _pandas_column(column: Any) -> Any:
+def _pandas_column(column: pa.Array) -> Any:
     dtype = column.dtype
     is_number = isinstance(dtype, np.dtype) and dtype.kind in "iuf"
     if is_number and not (dtype.kind == "f" and dtype.itemsize < 4):
@@ -515,7 +515,7 @@ class ParquetSource(DeclaredSource):
             self._file = pq.ParquetFile(stream, pre_buffer=False)
         self.names = [str(name).strip() for name in self._file.schema_arrow.names]
 
-    def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
+    def batches(self, columns: Sequence[int]) -> Iterator[list[pa.Array]]:
         """Yield columns in their own types; see :class:`discreet.tables.opener.Source`."""
         raw = self._file.schema_arrow.names
         names = [raw[number] for number in columns]

@@ -45,7 +45,6 @@ from discreet.models.standard_errors import (
     score_planes,
     weigh_scores,
 )
-from discreet.models.standard_errors.random_signs import LinearSystem, ManyPlan, ScoreRows
 from discreet.models.structure import Structure
 from discreet.models.weak_links import WeakLinks
 from discreet.threads import map_tasks, one_blas_thread, thread_count, threads_for
@@ -98,6 +97,8 @@ def plan_sandwich(
     """
     m, item_of = len(difficulty), None if locations is None else locations.item
     if m > COVARIANCE_LIMIT and not structure.is_anchored:
+        from discreet.models.standard_errors.random_signs import LinearSystem, ManyPlan
+
         system = LinearSystem(laplacian, structure.basis)
         plan = ScorePlan(
             difficulty, columns, scoring, system.spread, weighting, None, item_of, links=links
@@ -128,6 +129,8 @@ def plan_sandwich(
     )
     if n_persons < m and links is None:
         # Their scores are smaller than products of two items.
+        from discreet.models.standard_errors.random_signs import ScoreRows
+
         return Sandwich(ScoreRows(plan), lambda scores: _finish_few(scores, inverse))
     return Sandwich(SumProducts(plan), lambda products: _finish(products, plan, inverse, n_persons))
 

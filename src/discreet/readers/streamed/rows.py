@@ -202,7 +202,7 @@ class AnswerCodes:
         self._reading = reading
         self._table = np.zeros((0, SMALL_NUMBERS), dtype=np.int8)
 
-    def look_up(self, column: Any, item: Int32Array, names: Sequence[str]) -> Int8Array | None:
+    def look_up(self, column: pa.Array, item: Int32Array, names: Sequence[str]) -> Int8Array | None:
         """Return the codes of answers to the items ``names[item]``; None if one has no code."""
         if not pa.types.is_integer(column.type) or column.null_count:
             return None
@@ -293,7 +293,7 @@ class LongRows:
         self.places.n_rows += len(value)
         return Block(person, item, value, len(self.items.names), start, finished, when)
 
-    def _read_persons(self, column: Any, name: str) -> Any:
+    def _read_persons(self, column: pa.Array, name: str) -> Any:
         is_integer = pa.types.is_signed_integer(column.type) and not column.null_count
         if is_integer and not self.as_text:
             return read_integers(column).astype(np.int64, copy=False)
@@ -304,7 +304,7 @@ class LongRows:
             raise NotNumbers
         return read_integers(ids.dictionary.cast(pa.int64()))[read_integers(ids.indices)]
 
-    def _read_items(self, column: Any, name: str) -> Int32Array:
+    def _read_items(self, column: pa.Array, name: str) -> Int32Array:
         is_integer = pa.types.is_integer(column.type)
         if is_integer and not column.null_count and worth_compiling(PLAIN_ROW * len(column)):
             from discreet.counts.pack_kernels import look_up
@@ -342,7 +342,7 @@ class LongRows:
         locate = self.places.place
         raise refuse_long(values, column, items, names[2], rules, lambda row: locate(before + row))
 
-    def _look_up_answers(self, column: Any, item: Int32Array) -> Int8Array | None:
+    def _look_up_answers(self, column: pa.Array, item: Int32Array) -> Int8Array | None:
         """Return the codes of answers that are small numbers; None where one has no code."""
         rules = self.reading
         if rules.by_item:

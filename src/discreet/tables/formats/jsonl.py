@@ -84,7 +84,7 @@ class JsonLinesSource(DeclaredSource):
                 "id, or put all records into one file."
             )
 
-    def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
+    def batches(self, columns: Sequence[int]) -> Iterator[list[pa.Array]]:
         """Yield columns as text, ids that are numbers as such."""
         for batch in self._read(self._progress):
             cells = list(zip(*batch.rows, strict=True))[1:]
@@ -437,7 +437,7 @@ class EvaluationSource(DeclaredSource):
             return []
         return list(dict.fromkeys(str(s.about["filter"]) for s in self._read(self.path, None)))
 
-    def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
+    def batches(self, columns: Sequence[int]) -> Iterator[list[pa.Array]]:
         """Yield columns as text."""
         rows = map(self._list_cells, self._keep(self._progress))
         while part := list(islice(rows, _ROWS)):

@@ -141,7 +141,7 @@ class LabelledSource:
             if labels.words
         }
 
-    def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
+    def batches(self, columns: Sequence[int]) -> Iterator[list[pa.Array]]:
         """Yield columns of numbers, or of text; declare at the end what was read as missing."""
         names = [self._raw[number] for number in columns]
         readers = {name: _Column(name, self._labels[name], self._mapping(name)) for name in names}
@@ -431,7 +431,7 @@ class WinstepsSource:
         doubt = self._doubt or ("" if has_ids else "its lines are read without ids")
         return (*key, *([miscount(self.name, doubt)] if doubt else []), *self._detected)
 
-    def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
+    def batches(self, columns: Sequence[int]) -> Iterator[list[pa.Array]]:
         """Yield columns as text."""
         width, first = self._number("XWIDE", 1), self._number("ITEM1") - 1
         codes = {code.strip() for code in _cut(self._settings.get("CODES", '"01"'), width)}

@@ -126,7 +126,7 @@ class WorkbookSource:
             detected.append(miscount(self.name, "a sheet does not show blank rows at its end"))
         return tuple(detected)
 
-    def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
+    def batches(self, columns: Sequence[int]) -> Iterator[list[pa.Array]]:
         """Yield columns of numbers, or of text."""
         places = [self._left + number for number in columns]
         sheet_columns = [make_column([row[place] for row in self._rows]) for place in places]
@@ -187,7 +187,7 @@ class JoinedSheets(DeclaredSource):
                     "(--sheet)."
                 )
 
-    def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
+    def batches(self, columns: Sequence[int]) -> Iterator[list[pa.Array]]:
         """Yield columns, one sheet after the other."""
         last = len(self.names) - 1
         for sheet in self._sheets:

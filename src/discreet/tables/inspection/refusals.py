@@ -18,6 +18,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from discreet.coding.reading import Reading
 from discreet.coding.remedies import join_remedies, make_remedy
@@ -139,7 +140,7 @@ class RefusedCell:
 
 
 def refuse_long(
-    values: Int8Array, column: Any, items: Any, name: str, reading: Reading,
+    values: Int8Array, column: pa.Array, items: pa.Array, name: str, reading: Reading,
     locate: Callable[[int], str],
 ) -> BadAnswer:  # fmt: skip
     """Return the refusal of the first answer of a long table that is none.
@@ -470,7 +471,7 @@ def _find_long(batch: Sequence[Any], cells: Mapping[str, frozenset[int]]) -> tup
     return (int(np.argmax(hit)), 0) if hit.any() else None
 
 
-def _hold(column: Any, values: frozenset[int]) -> BoolArray:
+def _hold(column: pa.Array, values: frozenset[int]) -> BoolArray:
     """Say which cells of a column hold one of these numbers."""
 
     def is_one(word: Any) -> bool:
