@@ -90,7 +90,7 @@ def main() -> None:
     options = parser.parse_args()
     with options.out.open("w", newline="") as file:
         for number, cell in enumerate(CELLS):
-            row = {n: round(float(value), 4) for n, value in run_cell(cell).items()}
+            row = {n: round(float(value), 9) for n, value in run_cell(cell).items()}
             writer = csv.DictWriter(file, list(row), lineterminator="\n")
             if not number:
                 writer.writeheader()

@@ -9,6 +9,7 @@ from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.models.noisy import residuals as fit
+from discreet.models.noisy.released import remove_prior
 from discreet.planning.forecast import predict_rmse
 from discreet.planning.study import Setting, check_setting
 from discreet.privacy.noise import ExactNoise
@@ -176,3 +177,25 @@ def test_a_request_carries_the_centre(tmp_path):
 def test_a_plan_is_close_to_what_simulated_releases_have(setting):
     check = check_setting(setting, runs=6, rng=np.random.default_rng(1))
     assert abs(check.rmse / predict_rmse(setting) - 1) < 0.15 + 2 * check.uncertainty / check.rmse
+
+
+def test_drift_of_two_releases_is_not_hidden_by_the_centre_of_the_second():
+    """A later release around the earlier one is drawn to it: drift is measured without that."""
+    moved = TRUTH.copy()
+    moved[7] += 1.2
+    rng = np.random.default_rng(8)
+
+    def cohort(difficulty):
+        chance = 1 / (1 + np.exp(difficulty - rng.standard_normal((1500, 1))))
+        codes = (rng.random(chance.shape) < chance).astype(np.int8)
+        return Responses.from_store(store_codes(codes, (1,) * 20), ITEMS)
+
+    earlier = private(cohort(TRUTH), design="complete")
+    words = {"items": ITEMS, "design": "complete", "centre": earlier}
+    later = discreet.release(cohort(moved), epsilon=0.4, **words)
+    drift = discreet.find_drift(earlier, later)
+    assert drift.moved_items == ("i07",)
+    free = remove_prior(later.noisy, later.estimate).difficulty - earlier.difficulty
+    drawn = later.difficulty - earlier.difficulty
+    assert np.std(free) > 1.05 * np.std(drawn)
+    assert drift.guarantee.epsilon == pytest.approx(1.4)

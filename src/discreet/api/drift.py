@@ -15,6 +15,7 @@ from discreet.coding.reading import ReadingWords
 from discreet.counts import PairCounts, holds_counts
 from discreet.errors import BadUsage
 from discreet.models.calibrate import calibrate
+from discreet.models.noisy.released import remove_prior
 from discreet.readers.calibrations import read_calibration
 from discreet.readers.opening import load_answers
 from discreet.scales.drift import Drift, detect_drift
@@ -92,7 +93,8 @@ def _is_answers(source: Any) -> bool:
 
 
 def _read_period(source: Any) -> Any:
-    """Return a calibration; counts are fitted."""
+    """Return a calibration; counts are fitted, and what priors did to releases is undone."""
     if isinstance(source, PairCounts) or holds_counts(source):
         return calibrate(source if isinstance(source, PairCounts) else PairCounts.load(source))
-    return read_calibration(source)
+    noisy = getattr(source, "noisy", None)
+    return read_calibration(source) if noisy is None else remove_prior(noisy, source.estimate)

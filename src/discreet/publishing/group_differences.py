@@ -15,7 +15,7 @@ from scipy.stats import chi2, norm
 
 from discreet.errors import BadUsage
 from discreet.models.noisy.observations import PUBLIC_SEED
-from discreet.models.noisy.residuals import fit_group
+from discreet.models.noisy.residuals import fit_without_prior
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.wall import Release
 from discreet.tabular import Tabular
@@ -85,7 +85,7 @@ def compare_groups(noisy: Release, start: FloatArray) -> PrivateDif:
     reference, *others = noisy.public.groups
     start = start.round(6)  # as a bundle has them
     known = noisy.values, noisy.laws, noisy.public, noisy.settings
-    fits = [fit_group(*known, group=k, start=start) for k in range(1 + len(others))]
+    fits = [fit_without_prior(*known, group=k, start=start) for k in range(1 + len(others))]
     m, ((base, base_covariance), *rest) = len(start), fits
     covariance = np.tile(base_covariance, (len(rest), len(rest)))
     for index, (_, own) in enumerate(rest):

@@ -30,7 +30,7 @@ from discreet.models.noisy.observations import (
     fit_noisy_pairs,
     fit_win_pairs,
 )
-from discreet.models.noisy.residuals import ResidualsFit, fit_released_rounds
+from discreet.models.noisy.residuals import ResidualsFit, fit_released_rounds, fit_without_prior
 from discreet.models.noisy.totals import Measurer, read_released_forms
 from discreet.models.noisy.totals.fit import TotalsFit, fit_totals
 from discreet.models.spectral import solve_stationary
@@ -462,6 +462,20 @@ def fit_released_residuals(release: Release, standard_errors: bool) -> Residuals
         release.settings,
         standard_errors=standard_errors,
     )
+
+
+def remove_prior(release: Release, estimate: Estimate) -> Estimate:
+    """Return difficulties that no prior draws to a centre, where the mechanism has such a fit.
+
+    A release around an earlier one is drawn to it, which would hide how far items moved.
+    """
+    if release.mechanism != "residuals":
+        return estimate
+    values = release.values, release.laws, release.public, release.settings
+    start = estimate.difficulty
+    difficulty, covariance = fit_without_prior(*values, group=None, start=start)
+    se = np.sqrt(np.diag(covariance))
+    return replace(estimate, difficulty=difficulty, se=se, covariance=covariance)
 
 
 #: The noise-aware fit of each mechanism's released values, by the mechanism's name.

@@ -441,30 +441,32 @@ def fit_released_rounds(
 GROUP_STEPS = 3
 
 
-def fit_group(
+def fit_without_prior(
     values: Mapping[str, Int64Array],
     laws: Mapping[str, NoiseLaw],
     public: Public,
     settings: Mapping[str, Any],
     *,
-    group: int,
+    group: int | None,
     start: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return difficulties of one group, mean zero, without any prior; and their covariance.
+    """Return difficulties of one group or of all, mean zero, without any prior; their covariance.
 
-    They begin at those of all, around which the sums are expanded; errors of these do not stay.
+    They begin where the sums are expanded; errors of that do not stay.
     """
     rounds = read_rounds(values, laws, public, settings, group)
     people = make_up(describe_crowd(values, laws, public, group), public)
-    noise, tilts, difficulty = cell_noise(laws, public, 1), np.zeros(len(TILTS)), start
+    of_cells = cell_noise(laws, public, 1 if group is not None else max(len(public.groups), 1))
+    observed = np.concatenate([one.sums for one in rounds])
+    noise = np.diag(np.repeat([one.variance for one in rounds], len(start)))
+    tilts, difficulty = np.zeros(len(TILTS)), start
     for _ in range(GROUP_STEPS):
         answered = people.answer(difficulty)
-        tilt = answered.tilt(tilts, noise)
+        tilt = answered.tilt(tilts, of_cells)
         expected, tilts = expect_rounds(answered, rounds, tilt), tilt.value
-        variance = expected.covariance + rounds[0].variance * np.eye(len(start))
-        gain = np.linalg.solve(variance, expected.slope).T
+        gain = np.linalg.solve(expected.covariance + noise, expected.slope).T
         precision = gain @ expected.slope
         held = precision + np.trace(precision) / len(start) ** 2  # the mean is held at zero
-        step = -np.linalg.solve(held, gain @ (rounds[0].sums - expected.sums))
+        step = -np.linalg.solve(held, gain @ (observed - expected.sums))
         difficulty = difficulty + np.clip(step - step.mean(), -LONGEST_STEP, LONGEST_STEP)
     return difficulty, centre_covariance(np.linalg.inv(held))
