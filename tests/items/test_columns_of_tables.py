@@ -6,7 +6,8 @@ from scipy import stats
 
 import discreet
 from discreet import analysis
-from discreet.items import mislabelled
+from discreet.items import curves, mislabelled
+from discreet.scales import drift
 from discreet.simulation import simulate
 
 
@@ -119,3 +120,41 @@ def test_tables_of_raters_repeat_the_errors_of_the_calibration():
     known = estimate.facets["rater"]
     assert found.measure.tolist() == known.measure.tolist()
     assert found.se.tolist() == known.se.tolist()
+
+
+def test_the_error_of_an_ability_is_the_root_of_one_over_the_information():
+    known = {"a": -0.5, "b": 0.3, "c": 1.1}
+    curve = analysis.trace_information(known, [-1.0, 0.0, 2.0])
+    chance = 1 / (1 + np.exp(np.array([*known.values()]) - np.array([[-1.0], [0.0], [2.0]])))
+    assert curve.information == pytest.approx((chance * (1 - chance)).sum(axis=1))
+    assert curve.se == pytest.approx(1 / np.sqrt(curve.information))
+
+
+def test_errors_of_thresholds_are_roots_of_their_variances_and_pictures_show_them():
+    estimate = discreet.fit(simulate(300, 4, steps=2, rng=np.random.default_rng(11)).responses)
+    se = np.sqrt(estimate.ladder.covariance.diagonal()).reshape(4, 2)
+    assert estimate.threshold_se == pytest.approx(se)
+    rows = curves.threshold_rows(estimate)
+    place = [estimate.items.index(item) for item in rows.items]
+    half = stats.norm.isf(0.025) * se[place]
+    assert rows.lower == pytest.approx(estimate.thresholds[place] - half)
+    assert rows.upper == pytest.approx(estimate.thresholds[place] + half)
+
+
+def test_columns_of_drift_are_those_of_its_comparisons(monkeypatch):
+    """What one comparison is has a test of its own."""
+    real, seen = drift._compare_latest, []
+
+    def note(*given):
+        seen.append(real(*given))
+        return seen[-1]
+
+    monkeypatch.setattr(drift, "_compare_latest", note)
+    rng = np.random.default_rng(12)
+    fits = [discreet.fit(simulate(300, 6, rng=rng).responses) for _ in range(3)]
+    found = discreet.find_drift(fits)
+    change, se = np.transpose(seen[-6:])
+    assert found.change.tolist() == change.tolist()
+    assert found.change_se.tolist() == se.tolist()
+    assert found.p_adjusted == pytest.approx(adjust_by_hand(found.p_value, "holm"))
+    assert len(set(found.p_adjusted)) > 1
