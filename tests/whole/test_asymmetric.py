@@ -86,6 +86,11 @@ def test_the_error_of_a_link_includes_what_items_disagree(differences, base_se, 
     assert not link.flagged.any()
     assert scatter > 0.05
     assert (link.shift, link.se, link.scatter) == pytest.approx((shift, se, scatter))
+    assert (link.shift_all, link.se_all) == pytest.approx((shift, se))
+    assert link.drift_se == pytest.approx(np.sqrt(variances))
+    assert link.z == pytest.approx(
+        np.subtract(differences, shift) / np.hypot(link.drift_se, scatter)
+    )
     without = sum(1 / variance for variance in variances) ** -0.5
     assert link.se > 1.1 * without
 
