@@ -199,3 +199,24 @@ def test_drift_of_two_releases_is_not_hidden_by_the_centre_of_the_second():
     drawn = later.difficulty - earlier.difficulty
     assert np.std(free) > 1.05 * np.std(drawn)
     assert drift.guarantee.epsilon == pytest.approx(1.4)
+
+
+def test_forms_for_persons_of_different_ability_do_not_bend_the_fit(monkeypatch):
+    """Abilities are fitted for each form: one mean for all of them would bend the difficulties."""
+    rng = np.random.default_rng(4)
+    form = rng.integers(3, size=9000)
+    inside = np.array([np.arange(20) < 10, (np.arange(20) >= 5) & (np.arange(20) < 15),
+                       np.arange(20) >= 10])  # fmt: skip
+    chance = 1 / (1 + np.exp(TRUTH - (1.5 * (form - 1) + rng.standard_normal(9000))[:, None]))
+    codes = np.where(inside[form], rng.random(chance.shape) < chance, -1).astype(np.int8)
+    answers = Responses.from_store(store_codes(codes, (1,) * 20), ITEMS)
+    forms = [[ITEMS[item] for item in np.flatnonzero(one)] for one in inside]
+
+    def error():
+        released = publish(answers, epsilon=8.0, design="complete", forms=forms)
+        return np.sqrt(np.mean((released.difficulty - TRUTH) ** 2))
+
+    own = error()
+    monkeypatch.setattr(fit.Answered, "_shift_forms", lambda _self, _value, shift, *_: shift)
+    assert own < 0.1
+    assert error() > 1.3 * own

@@ -45,6 +45,8 @@ MATRIX_PERSONS = 2_000
 DRAWN_SPREAD = 1.5
 #: Standard deviations of the tilts of a standard normal density: mean, spread, skewness, kurtosis.
 TILTS = np.array([1.0, 0.5, 0.25, 0.1])
+#: Standard deviation of what the abilities of those with one form differ.
+SHIFT = 0.7
 #: Abilities beyond this tilt no further.
 TILTED = 3.5
 ROUNDS, SETTLED, LONGEST_STEP = 5, 0.05, 1.5
@@ -97,7 +99,7 @@ class MadeUp:
     ----------
     indptr, item
         Answered items, person after person.
-    ability, luck
+    form, ability, luck
         Of every person, and of every answer.
     crowd
         Whom they stand for.
@@ -107,6 +109,7 @@ class MadeUp:
 
     indptr: Int64Array
     item: IndexArray
+    form: IndexArray
     ability: FloatArray
     luck: FloatArray
     crowd: Crowd
@@ -123,11 +126,15 @@ class MadeUp:
         z = np.clip(self.ability, -TILTED, TILTED)
         return np.stack([z, (z**2 - 1) / 2, (z**3 - 3 * z) / 6, (z**4 - 6 * z**2 + 3) / 24])
 
-    def weigh(self, tilt: FloatArray) -> FloatArray:
-        """Return the weight of every person, the sum 1, where abilities are tilted so."""
-        log = tilt @ self.tilts - self.ability**2 / 2 * (1 - DRAWN_SPREAD**-2)
-        weight = np.exp(log - log.max())
-        return np.asarray(weight / weight.sum())
+    def weigh(self, tilt: FloatArray, shift: FloatArray) -> FloatArray:
+        """Return the weight of every person, the sum 1, where abilities are tilted so.
+
+        ``shift`` is how much abler those with each form are.
+        """
+        log = tilt @ self.tilts + shift[self.form] * self.tilts[0]
+        weight = np.exp(log - log.max() - self.ability**2 / 2 * (1 - DRAWN_SPREAD**-2))
+        held = np.bincount(self.form, weight, len(shift))
+        return np.asarray(weight * (self.crowd.forms / np.maximum(held, 1e-300))[self.form])
 
     def sum_up(self, values: FloatArray) -> FloatArray:
         """Return the sums of values of answers, by person."""
@@ -137,8 +144,14 @@ class MadeUp:
     def take(self, persons: int) -> MadeUp:
         """Return the first so many."""
         end = self.indptr[persons]
-        answers = self.indptr[: persons + 1], self.item[:end]
-        return MadeUp(*answers, self.ability[:persons], self.luck[:end], self.crowd, self.kinds)
+        return replace(
+            self,
+            indptr=self.indptr[: persons + 1],
+            item=self.item[:end],
+            form=self.form[:persons],
+            ability=self.ability[:persons],
+            luck=self.luck[:end],
+        )
 
     def answer(self, difficulty: FloatArray) -> Answered:
         """Let everybody answer."""
@@ -169,16 +182,35 @@ class Answered:
         """Return the tilts that explain the numbers of persons by share right."""
         people, crowd = self.people, self.people.crowd
         inside = (self.kind == np.arange(people.kinds)[:, None]).astype(np.float64)
-        value = start
+        value, shift = start, np.zeros(len(crowd.forms))
+        shares = crowd.shares.sum(axis=0)
         for _ in range(3):
-            weight = people.weigh(value)
+            weight = people.weigh(value, shift)
             share, mean = inside @ weight, people.tilts @ weight
             slope = crowd.persons * ((inside * weight) @ people.tilts.T - np.outer(share, mean))
             gain = slope.T / (noise + crowd.persons * share + 1)
             covariance = np.linalg.inv(gain @ slope + np.diag(TILTS**-2))
-            step = gain @ (crowd.shares - crowd.persons * share) - value / TILTS**2
+            step = gain @ (shares - crowd.persons * share) - value / TILTS**2
             value = value + np.clip(covariance @ step, -1, 1)
-        return Tilt(value, covariance, people.weigh(value))
+        if len(shift) > 1:
+            for _ in range(3):
+                shift = self._shift_forms(value, shift, inside, noise / len(shift))
+        return Tilt(value, covariance, people.weigh(value, shift))
+
+    def _shift_forms(
+        self, value: FloatArray, shift: FloatArray, inside: FloatArray, noise: float
+    ) -> FloatArray:
+        """Move the ability of those with each form towards what their shares right say."""
+        people, crowd, moved = self.people, self.people.crowd, shift.copy()
+        weight, z = people.weigh(value, shift), people.tilts[0]
+        for form, part in enumerate(crowd.forms):
+            mine = np.where(people.form == form, weight, 0.0) / max(part, 1e-12)
+            share, persons = inside @ mine, part * crowd.persons
+            slope = persons * (inside @ (mine * z) - share * (mine @ z))
+            gain = slope / (noise + persons * share + 1)
+            step = gain @ (crowd.shares[form] - persons * share) - shift[form] / SHIFT**2
+            moved[form] += np.clip(step / (gain @ slope + SHIFT**-2), -1, 1)
+        return moved
 
     def expect(self, centre: Centre, tilt: Tilt) -> ExpectedRound:
         """Return what is expected of the sums of one round, per person.
@@ -254,7 +286,7 @@ def make_up(crowd: Crowd, public: Public) -> MadeUp:
     ability = DRAWN_SPREAD * ndtri((rng.permutation(persons) + 0.5) / persons)
     indptr = np.concatenate([[0], np.cumsum(answers)])
     luck = rng.random(len(item))
-    return MadeUp(indptr, item, np.asarray(ability), luck, crowd, cells.shares)
+    return MadeUp(indptr, item, form, np.asarray(ability), luck, crowd, cells.shares)
 
 
 def _give_out(takers: FloatArray, answers: IndexArray, rng: np.random.Generator) -> BoolArray:

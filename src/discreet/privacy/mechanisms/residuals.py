@@ -276,8 +276,10 @@ class Crowd:
     ----------
     persons
         How many have answers.
-    forms, counts, shares
-        Shares of persons with each form, of each kind by answers, and of each by share right.
+    forms, counts
+        Shares of persons with each form, and of each kind by answers.
+    shares
+        ``[form, kind]``: how many persons of each kind by share right.
     takers
         How many answered each item.
     """
@@ -326,7 +328,7 @@ def describe_crowd(
         takers *= max(float(seen.sum()), 1.0) / takers.sum()
         off = laws["answered"].variance / GRID**2 * float(np.mean(1 / takers**2))
         takers = takers * level(seen / takers, off)
-    return Crowd(number, forms, counts, persons.sum(axis=(0, 1)), np.minimum(takers, number))
+    return Crowd(number, forms, counts, persons.sum(axis=1), np.minimum(takers, number))
 
 
 def level(values: FloatArray, variance: float) -> FloatArray:
@@ -356,7 +358,7 @@ def find_centre(
     off = values["rough"] / reach
     variance = calibration.laws["rough"].variance / reach**2
     spread = max(float(np.mean(off**2 - variance)), 0.0)
-    shares = np.maximum(crowd.shares, 0.0)
+    shares = np.maximum(crowd.shares.sum(axis=0), 0.0)
     middle = (np.arange(len(shares)) + 0.5) / len(shares)
     mean = float(np.clip(shares @ middle / max(shares.sum(), 1e-9), 0.1, 0.9))
     chance = np.clip(mean + off * spread / (spread + variance + 1e-12), 0.02, 0.98)
