@@ -19,6 +19,8 @@ from discreet.analysis import correlate_residuals, measure_fit, simulate_cutoffs
 from discreet.errors import DiscreetError
 
 SIZES = {
+    "50 x 10": {"persons": 50, "items": 10},
+    "100 x 5, 3 steps": {"persons": 100, "items": 5, "steps": 3},
     "100 x 10": {"persons": 100, "items": 10},
     "300 x 15": {"persons": 300, "items": 15},
     "1000 x 40": {"persons": 1000, "items": 40},
@@ -75,7 +77,8 @@ def find_alarms(
         value, t, band = getattr(fit, name)[rows], getattr(fit, f"{name}_t")[rows], getattr(
             limits, name
         )  # fmt: skip
-        beyond.append((value < band[:, 0]) | (value > band[:, 1]))
+        given = getattr(fit, f"conditional_{name}")[rows]
+        beyond.append((given < band[:, 0]) | (given > band[:, 1]))
         fixed.append(((value < 0.7) | (value > 1.3)) & (np.abs(t) > 2))
     excess = np.triu(pairs.q3 - pairs.mean, 1)
     with np.errstate(invalid="ignore"):

@@ -25,6 +25,7 @@ from discreet.items.dif import DifTable, OmnibusDif
 from discreet.items.dimensionality import Alpha, Contrast, Dimensionality, ReliabilityByTestlet
 from discreet.items.distractors import Distractors
 from discreet.items.fit import CategoryFit, FitStatistics, ItemFit, PersonFit, Reliability
+from discreet.items.given_totals import UnexpectedAnswers
 from discreet.items.group_differences import WaldTest
 from discreet.items.groups import ADJUSTMENTS, GroupMeans, adjust
 from discreet.items.likelihood_ratios import AndersenTest, StepModelTest
@@ -45,7 +46,8 @@ __all__ = [
     "InformationCurve", "ItemFit", "LatentRegression", "LevelFit", "MartinLoefTest",
     "Mislabelled", "ModelCheck", "ModelTest", "OmnibusDif", "PersonFit", "RatedPersons",
     "Reliability", "ReliabilityByTestlet", "ResidualCorrelations", "ScoreTable", "StepModelTest",
-    "Study", "WaldTest", "adjust", "analyse_distractors", "check_model", "combine_testlets",
+    "Study", "UnexpectedAnswers", "WaldTest", "adjust", "analyse_distractors", "check_model",
+    "combine_testlets",
     "compare_fit", "compare_step_models", "correlate_residuals", "find_dif", "find_dimensions",
     "find_group_means", "find_mislabelled", "measure_alpha", "measure_fit", "measure_testlets",
     "run_andersen", "run_martin_loef", "run_wald", "simulate_cutoffs",

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from experiments.calibration.cutoffs import draw_answers, find_alarms
+from scipy.stats import rankdata
 
 import discreet
 from discreet.analysis import correlate_residuals, measure_fit, simulate_cutoffs
@@ -31,11 +32,14 @@ def test_the_statistics_are_those_of_the_report(steps, missing):
     first, second = simulation.pairs
     values = simulation.measure(simulation.code, simulation.thresholds, simulation.ability)
     fit, pairs = measure_fit(answers, estimate), correlate_residuals(answers, estimate)
-    np.testing.assert_allclose(np.exp(values[:9]), fit.items.infit, rtol=1e-9)
-    np.testing.assert_allclose(np.exp(values[9:18]), fit.items.outfit, rtol=1e-9)
+    np.testing.assert_allclose(np.exp(values[:9]), fit.items.conditional_infit, rtol=1e-9)
+    np.testing.assert_allclose(np.exp(values[9:18]), fit.items.conditional_outfit, rtol=1e-9)
     np.testing.assert_allclose(values[18 : 18 + len(first)], pairs.q3[first, second], rtol=1e-9)
-    persons = fit.persons.infit[np.isfinite(fit.persons.infit)]
-    np.testing.assert_allclose(np.exp(values[18 + len(first) :]), persons, rtol=1e-9)
+    sums = [
+        sum(simulation.thresholds[item, :category].sum() for item, category in enumerate(row))
+        for row in simulation.code.T
+    ]
+    np.testing.assert_allclose(values[18 + len(first) :], sums, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("model", ["rasch", "partial-credit", "rating-scale"])
@@ -87,7 +91,7 @@ def test_limits_shrink_with_the_persons_and_hold_one():
         assert (cutoffs.infit[:, 0] < 1).all()
         assert (cutoffs.infit[:, 1] > 1).all()
     ratio = np.ptp(few.infit, axis=1).mean() / np.ptp(many.infit, axis=1).mean()
-    assert 2 < ratio < 5  # about the square root of 9
+    assert 2 < ratio < 6  # about the square root of 9
 
 
 @pytest.mark.slow
@@ -106,13 +110,29 @@ def test_unsound_answers_are_found():
     assert sum(alarms["pairs"] for alarms in twins) >= 3
 
 
-def test_a_person_who_answers_against_the_order_of_the_items_is_named():
+def test_persons_are_judged_by_how_many_there_are_and_ranked_by_chance():
     rng = np.random.default_rng(9)
-    rows = draw_answers(200, 20, rng).to_array().astype(float)
-    hard = np.argsort(rows.mean(axis=0))
-    rows[17, hard[:8]], rows[17, hard[8:]] = 1, 0
-    cutoffs = simulate(discreet.Responses.from_array(rows))
-    assert np.flatnonzero(cutoffs.unexpected).tolist() == [17]
+    away = rng.normal(size=(200, 1)) - np.linspace(2, -2, 20)
+    rows = (rng.random((200, 20)) < 1 / (1 + np.exp(-away))).astype(float)
+    rows[17, :8], rows[17, 8:] = 1, 0
+    one = simulate(discreet.Responses.from_array(rows))
+    assert np.nanargmin(one.person_p) == 17
+    assert not one.unexpected.any()  # one of 200 is no more than chance
+    careless = np.arange(0, 200, 6)
+    rows[careless] = rng.integers(0, 2, (len(careless), 20))
+    many = simulate(discreet.Responses.from_array(rows))
+    assert many.persons.share > many.persons.limit > many.persons.expected > 0
+    np.testing.assert_array_equal(many.unexpected, many.person_p <= many.persons.chance)
+    assert many.unexpected[careless].mean() > 3 * np.delete(many.unexpected, careless).mean()
+
+
+def test_persons_with_one_possible_sum_do_not_count():
+    """All items are equally hard, so that only the total matters."""
+    rows = np.random.default_rng(3).integers(0, 2, (60, 6)).astype(float)
+    known = dict.fromkeys([str(item) for item in range(6)], 0.0)
+    cutoffs = simulate(discreet.Responses.from_array(rows), known)
+    assert np.isnan(cutoffs.person_p).all()
+    assert cutoffs.persons.share == 0
 
 
 def test_pairs_that_few_persons_share_have_no_limit():
@@ -161,17 +181,32 @@ def test_the_same_answers_give_the_same_limits():
     assert not np.array_equal(first.outfit, other.outfit)
 
 
-def test_limits_are_the_point_of_the_largest_statistic_that_the_level_says():
-    """39 replications of two items, one pair and three persons; mean squares count both ways."""
+def split_by_trial(families):
+    """Return the limits at the highest common rank at which no more than 5% of the sets are."""
+    ordered = [np.sort(one)[::-1] for one in families]
+    sets = len(ordered[0])
+    for rank in range(sets):
+        limit = [one[rank] for one in ordered]
+        beyond = np.any([one > at for one, at in zip(families, limit, strict=True)], axis=0)
+        if beyond.sum() > 0.05 * sets:
+            return [one[rank - 1] for one in ordered]
+    raise AssertionError
+
+
+def test_families_split_the_level_evenly():
+    """99 replications of two items, one pair and three persons; mean squares count both ways."""
     rng = np.random.default_rng(15)
-    replicates = rng.normal([0.1, -0.2, 0.3, 0.0, 0.5, 0.2, -0.1, 0.0], 0.3, (39, 8))
+    replicates = rng.normal([0.1, -0.2, 0.3, 0.0, 0.5, 0.2, -0.1, 0.0], 0.3, (99, 8))
     replicates[:3, 0] -= 3  # far below: on one side nobody would see it
     observed = np.array([0.1, 0.1, 0.1, 0.1, 2.9, 0.3, 4.0, 0.1])
     every = np.vstack([replicates, observed])
     mean, sd = every.mean(axis=0), every.std(axis=0)
-    z = (replicates - mean) / sd
-    largest = sorted(max(*np.abs(row[:4]), *row[4:]) for row in z)
-    limit = largest[37]  # the 38th of 40: 5% of 40 sets are beyond it
+    z = (every - mean) / sd
+    chance = 1 - (rankdata(every[:, 5:], axis=0) - 0.5) / 100
+    shares = np.stack([(chance <= small).mean(axis=1) for small in (0.01, 0.02, 0.05)])
+    expected, spread = shares.mean(axis=1, keepdims=True), shares.std(axis=1, keepdims=True)
+    over = (shares - expected) / spread
+    limit = split_by_trial([np.abs(z[:, :4]).max(axis=1), z[:, 4], over.max(axis=0)])
     cutoffs = module._conclude(
         SimpleNamespace(
             used=np.array([True, False, True, True]), scores=SimpleNamespace(items=("a", "b"))
@@ -180,13 +215,18 @@ def test_limits_are_the_point_of_the_largest_statistic_that_the_level_says():
         observed,
         replicates.astype(np.float32),
     )
-    assert cutoffs.limit == pytest.approx(limit, rel=1e-5)
-    low, high = mean - limit * sd, mean + limit * sd
+    assert cutoffs.limit == pytest.approx(limit[0], rel=1e-5)
+    low, high = mean - limit[0] * sd, mean + limit[0] * sd
     assert cutoffs.infit == pytest.approx(np.exp([low[:2], high[:2]]).T, rel=1e-5)
     assert cutoffs.outfit == pytest.approx(np.exp([low[2:4], high[2:4]]).T, rel=1e-5)
-    assert cutoffs.q3[0, 1] == cutoffs.q3[1, 0] == pytest.approx(high[4], rel=1e-5)
+    q3 = pytest.approx(mean[4] + limit[1] * sd[4], rel=1e-5)
+    assert cutoffs.q3[0, 1] == cutoffs.q3[1, 0] == q3
     assert np.isnan(cutoffs.q3.diagonal()).all()
-    beyond = np.zeros(4, dtype=bool)
-    beyond[[0, 2, 3]] = observed[5:] > high[5:]
-    assert beyond.any()
-    assert cutoffs.unexpected.tolist() == beyond.tolist()
+    worst = over[:, -1].argmax()
+    persons = cutoffs.persons
+    assert persons.chance == (0.01, 0.02, 0.05)[worst]
+    assert persons.share == pytest.approx(shares[worst, -1])
+    assert persons.expected == pytest.approx(expected[worst, 0])
+    assert persons.limit == pytest.approx((expected + limit[2] * spread)[worst, 0])
+    np.testing.assert_allclose(cutoffs.person_p[[0, 2, 3]], chance[-1], rtol=1e-5)
+    assert 0 < sum(cutoffs.split.values()) <= 0.08

@@ -231,7 +231,7 @@ def fit_plot(
     """
     if statistic not in ("infit", "outfit"):
         raise BadUsage(f"statistic must be 'infit' or 'outfit', found {statistic!r}")
-    column = getattr(fit.items.align(estimate.items), statistic)
+    column = getattr(fit.items.align(estimate.items), f"conditional_{statistic}")
     limits = None
     if cutoffs is not None:
         limits = getattr(cutoffs.align(estimate.items), statistic).T

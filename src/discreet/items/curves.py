@@ -169,7 +169,8 @@ def worst_curves(estimate: Estimate, study: Study, limit: int) -> list[ItemCurve
     index_of = {name: i for i, name in enumerate(estimate.items)}
 
     def distance(name: str) -> float:
-        squares = (study.fit.infit[index_of[name]], study.fit.outfit[index_of[name]])
+        index, fit = index_of[name], study.fit
+        squares = fit.conditional_infit[index], fit.conditional_outfit[index]
         return max((abs(float(np.log(v))) for v in squares if v > 0), default=0.0)
 
     worst = sorted(study.observed.items, key=distance, reverse=True)[:limit]

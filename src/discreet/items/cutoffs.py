@@ -1,19 +1,28 @@
 """Cut-offs of fit statistics, from answers simulated under the fitted model.
 
-In: answers and their calibration. Out: for every item the range in which infit and outfit lie when
-the model holds, for every pair of items the largest Q3, and the persons whose answers are beyond
-chance. Confidential.
+In: answers and their calibration. Out: for every item the range in which conditional infit and
+outfit (:mod:`discreet.items.given_totals`) lie when the model holds, for every pair of items the
+largest Q3, for every person the chance of answers so unexpected, and the largest share of persons
+with a small chance. Confidential.
 
 Each replication draws the answers of all persons again, given the items that they answered and
-their total scores. The thresholds are then estimated again by
-one Newton step: the totals are fixed, so that the information is that of the real answers. Each
-person gets a new ability for the same score. Without this the ranges would be far too wide.
+their total scores. The thresholds are then estimated again by one Newton step: the totals are
+fixed, so that the information is that of the real answers. For Q3 each person gets a new ability
+for the same score. Without this the ranges would be far too wide.
 
-All statistics of a report are judged together: infit and outfit of items on both sides, Q3 and the
-infit of persons upwards, mean squares as logarithms. Each is standardised by mean and standard
-deviation of the replications, and the 95% point of the largest of them is the limit for all: where
-the model holds, 5% of the reports have anything beyond it. The outfit of persons is not among them:
-its long tail would set the limit for all others.
+There are three families: infit and outfit of items on both sides as logarithms, Q3 upwards, and the
+share of persons. In the first two each statistic is standardised by mean and standard deviation of
+the replications, and the largest stands for its family. The families split one level evenly: what
+is as rare in its family as what 5% of all sets have in any of the three is beyond chance. So where
+the model holds, 5% of the reports have anything beyond a limit.
+
+Given items and total score the chance of a person's answers falls with the sum of the thresholds
+that they reach. That sum is ranked among those of the same person in all replications, ties by
+halves (mid-p). Answers are discrete: of short tests no answers at all may be as rare as 2%, or 4%
+may be. So what is tested is the share of persons with a mid-p up to 1%, 2% and 5%, against the
+same shares in each replication; the one that stands out most counts. Persons with one possible sum
+do not count. Few very careless persons show at 1%, many at 2%; at 10% little would show, as
+careless persons flatten the thresholds, so that the others look too predictable.
 
 Given the answered items and the total score the answers do not depend on the ability, so that
 nothing about the persons has to be assumed. With sampling weights the persons are the same, and the
@@ -28,7 +37,7 @@ That is exact, also for items with steps. The coefficients are kept as logarithm
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +46,7 @@ import numpy.typing as npt
 
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
+from discreet.items.given_totals import GroupedAnswers, divide_sums
 from discreet.items.residuals import Prepared, prepare
 from discreet.models.categories import RATING_SCALE
 from discreet.models.conditional import Patterns, group_patterns
@@ -60,8 +70,38 @@ MANY_CELLS, FEW_CELLS, MOST_CELLS = 50_000_000, 100_000_000, 200_000_000
 PAIR_WORK, PAIR_VALUES = 30_000_000_000, 25_000_000
 #: Persons who answered both items below whom a residual correlation is not looked at.
 FEW_TOGETHER = 50
+#: Chances of a person's answers that are small.
+SMALL = (0.01, 0.02, 0.05)
+#: Spread of shares that do not vary.
+TINY = 1e-9
+#: Sums of thresholds that differ by less are the same.
+SAME_SUM = 1e-6
 #: Logits by which an ability moves at most in a replication.
 LONGEST_STEP = 1.0
+
+
+@dataclass(frozen=True)
+class SmallChances:
+    """How many persons have answers with a small chance, where that stands out most.
+
+    Attributes
+    ----------
+    chance
+        What is called small.
+    share, expected, limit
+        Share of persons with a chance up to that; its mean and the largest one when the model
+        holds.
+    """
+
+    chance: float
+    share: float
+    expected: float
+    limit: float
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether there are more such persons than chance allows."""
+        return self.share > self.limit
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +117,15 @@ class FitCutoffs(Tabular):
     q3
         ``[item, item]``: upper limit; NaN where few persons answered both, or all of it where
         there are too many items.
-    unexpected
-        Per person of the answers, whether the infit is beyond chance.
+    person_p
+        Per person, the chance of answers at least as unexpected (mid-p); NaN for
+        extreme totals, and where the total leaves one possibility.
+    persons
+        Share of persons with a small chance.
     limit
-        Standard deviations from the mean of the replications at which all limits lie.
+        Standard deviations from the mean of the replications at which the limits of items lie.
+    split
+        Share of the replications in which items, pairs and persons are beyond their limits.
     replications, level
         How many sets were drawn, and the share of sound reports with anything beyond a limit.
 
@@ -99,10 +144,18 @@ class FitCutoffs(Tabular):
     infit: FloatArray
     outfit: FloatArray
     q3: FloatArray
-    unexpected: BoolArray
+    person_p: FloatArray
+    persons: SmallChances
     limit: float
+    split: Mapping[str, float]
     replications: int
     level: float = LEVEL
+
+    @property
+    def unexpected(self) -> BoolArray:
+        """Persons with a small chance, where these are more than they should be."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray((self.person_p <= self.persons.chance) & self.persons.is_beyond)
 
     def align(self, items: Sequence[str]) -> ItemLimits:
         """Return the limits of the fit of these items, in their order."""
@@ -174,8 +227,8 @@ def simulate_cutoffs(
     >>> import discreet
     >>> answers = discreet.datasets.lsat()
     >>> cutoffs = simulate_cutoffs(answers, discreet.fit(answers, method="conditional"))
-    >>> cutoffs.infit[0].round(2).tolist()  # of a short test: below 1 although the model holds
-    [0.74, 0.93]
+    >>> cutoffs.infit[0].round(2).tolist()
+    [0.9, 1.11]
     """
     prepared = prepare(responses, calibration, "ml")
     sets = _choose_number(prepared) if replications is None else replications
@@ -220,6 +273,7 @@ class _Simulation:
     """
 
     patterns: Patterns
+    answers: GroupedAnswers
     thresholds: FloatArray
     draws: ScoreDraws
     code: Int8Array
@@ -242,6 +296,7 @@ class _Simulation:
         first = np.unique(patterns.entry, return_index=True)[1]
         return cls(
             patterns=patterns,
+            answers=GroupedAnswers.of(patterns),
             thresholds=prepared.thresholds,
             draws=ScoreDraws.of(prepared.thresholds, rows),
             code=code,
@@ -262,36 +317,36 @@ class _Simulation:
         return np.asarray(self.ability + np.clip(step, -LONGEST_STEP, LONGEST_STEP))
 
     def measure(self, code: Int8Array, thresholds: FloatArray, ability: FloatArray) -> FloatArray:
-        """Return all statistics: log infit and outfit of items, Q3, log infit of persons."""
-        mean, variance = _score_moments(ability, thresholds)
-        mean, variance = mean[:, self.group], variance[:, self.group]
-        residual = code - mean
-        square = residual * residual
-        ratio = square / variance
-        answers: Any = self.weight.sum()
-        if self.answered is not None:
-            answers = self.answered @ self.weight
-            for table in (residual, square, ratio, variance):
-                table *= self.answered
-        infit = np.log(square @ self.weight / (variance @ self.weight))
-        outfit = np.log(ratio @ self.weight / answers)
-        person_infit = np.log(square.sum(axis=0) / variance.sum(axis=0))
-        return np.concatenate([infit, outfit, self._correlate(residual, square), person_infit])
+        """Return all statistics: log infit and outfit of items, Q3, sums of reached thresholds."""
+        moments = self.answers.condition(thresholds, ability)
+        rows, weight = np.ascontiguousarray(code.T), self.weight
+        items, persons = self.answers.add_squares(rows, moments, weight, len(thresholds))
+        with np.errstate(divide="ignore"):
+            squares = np.log(np.concatenate(divide_sums(items)))
+        step = np.nan_to_num(thresholds.T)
+        reached = sum(one @ (code > k) for k, one in enumerate(step))
+        reached = np.where(persons[-1] > 0, reached, np.nan)
+        return np.concatenate([squares, self._correlate(code, thresholds, ability), reached])
 
-    def _correlate(self, residual: FloatArray, square: FloatArray) -> FloatArray:
+    def _correlate(
+        self, code: Int8Array, thresholds: FloatArray, ability: FloatArray
+    ) -> FloatArray:
         """Return Q3 of the pairs that are looked at."""
         if not len(self.pairs[0]):
             return np.zeros(0)
-        product = (residual * self.weight) @ residual.T
+        residual = code - _score_moments(ability, thresholds)[0][:, self.group]
         if self.answered is None:
+            product = (residual * self.weight) @ residual.T
             total = residual @ self.weight
             product -= np.outer(total, total) / self.weight.sum()
             spread = product.diagonal()
             return np.asarray((product / np.sqrt(np.outer(spread, spread)))[self.pairs])
+        residual *= self.answered
+        product = (residual * self.weight) @ residual.T
         answered = (self.answered * self.weight).T
         together = self.answered @ answered
         together[together == 0] = 1.0
-        total, squares = residual @ answered, square @ answered
+        total, squares = residual @ answered, residual**2 @ answered
         spread = squares - total**2 / together
         covariance = product - total * total.T / together
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -371,38 +426,80 @@ def _free_basis(calibration: Any, fitted: FloatArray) -> FloatArray:
 def _conclude(
     prepared: Prepared, simulation: _Simulation, observed: FloatArray, replicates: Float32Array
 ) -> FitCutoffs:
-    """Standardise all statistics, and take the largest of each replication.
+    """Standardise all statistics, and split the level over the families.
 
-    The real answers count as one more set: where the model holds nothing then tells them from the
-    others, however few these are.
+    The real answers count as one more set, the last: where the model holds nothing then tells them
+    from the others, however few these are.
     """
     every = np.concatenate([replicates, observed[None].astype(np.float32)])
-    mean, sd = every.mean(axis=0, dtype=np.float64), every.std(axis=0, dtype=np.float64)
-    sd = np.where(sd > 0, sd, np.inf)
-    items = len(simulation.thresholds)
-    z = (replicates - mean) / sd
-    z[:, : 2 * items] = np.abs(z[:, : 2 * items])
-    largest = np.sort(np.nanmax(z, axis=1))
-    rank = min(int(np.ceil((1 - LEVEL) * (len(replicates) + 1))), len(replicates))
-    limit = float(largest[rank - 1])
-    sd = np.where(np.isfinite(sd), sd, 0.0)
-    low, high = mean - limit * sd, mean + limit * sd
+    items, pairs = len(simulation.thresholds), len(simulation.pairs[0])
+    judged, reached = every[:, : 2 * items + pairs], every[:, 2 * items + pairs :]
+    mean, sd = judged.mean(axis=0, dtype=np.float64), judged.std(axis=0, dtype=np.float64)
+    z = (judged - mean) / np.where(sd > 0, sd, np.inf)
+    varies = np.flatnonzero(np.ptp(reached, axis=0) > SAME_SUM)
+    chance = _rank_persons(reached[:, varies])
+    shares = np.stack([(chance <= small).sum(axis=1) / max(len(varies), 1) for small in SMALL])
+    expected, spread = shares.mean(axis=1), np.maximum(shares.std(axis=1), TINY)
+    z_shares = (shares - expected[:, None]) / spread[:, None]
+    families = {
+        "items": _find_largest(np.abs(z[:, : 2 * items])),
+        "pairs": _find_largest(z[:, 2 * items :]),
+        "persons": z_shares.max(axis=0),
+    }
+    limits = _split_level(families)
+    low, high = mean - limits["items"] * sd, mean + limits["items"] * sd
     bands = np.exp(np.stack([low, high], axis=1)[: 2 * items])
-    pairs = len(simulation.pairs[0])
-    q3 = np.full((items, items), np.nan)
-    q3[simulation.pairs] = high[2 * items : 2 * items + pairs]
-    beyond = (observed > high)[2 * items + pairs :]
-    unexpected = np.zeros(len(prepared.used), dtype=bool)
-    unexpected[np.flatnonzero(prepared.used)[beyond]] = True
+    q3, at = np.full((items, items), np.nan), slice(2 * items, None)
+    q3[simulation.pairs] = mean[at] + limits["pairs"] * sd[at]
+    worst = int(z_shares[:, -1].argmax())
+    person_p = np.full(len(prepared.used), np.nan)
+    person_p[np.flatnonzero(prepared.used)[varies]] = chance[-1]
     return FitCutoffs(
         items=prepared.scores.items,
         infit=bands[:items],
         outfit=bands[items:],
         q3=np.fmax(q3, q3.T),
-        unexpected=unexpected,
-        limit=limit,
+        person_p=person_p,
+        persons=SmallChances(
+            SMALL[worst],
+            float(shares[worst, -1]),
+            float(expected[worst]),
+            float(expected[worst] + limits["persons"] * spread[worst]),
+        ),
+        limit=limits["items"],
+        split={
+            name: float((largest[:-1] > limits[name]).mean()) for name, largest in families.items()
+        },
         replications=len(replicates),
     )
+
+
+def _find_largest(z: FloatArray) -> FloatArray:
+    """Return the largest value of every set; minus infinity of none."""
+    return np.asarray(np.nanmax(z, axis=1, initial=-np.inf))
+
+
+def _rank_persons(reached: Float32Array) -> Float32Array:
+    """Return the mid-p of every sum among those of the same person, ``[set, person]``."""
+    chance = reached.copy()
+    for column in chance.T:
+        ordered = np.sort(column)
+        least, most = (np.searchsorted(ordered, column, side) for side in ("left", "right"))
+        column[:] = 1 - (least + most) / (2 * len(column))
+    return chance
+
+
+def _split_level(families: Mapping[str, FloatArray]) -> dict[str, float]:
+    """Return the limit of each family: equally rare in all, and together of the level."""
+    ordered = {name: np.sort(largest) for name, largest in families.items()}
+    sets = len(next(iter(ordered.values())))
+    # How many sets have as much or more.
+    rank = np.min(
+        [sets - np.searchsorted(ordered[name], one) for name, one in families.items()], axis=0
+    )
+    allowed = int(LEVEL * sets)
+    most = int(np.sort(rank)[allowed]) - 1
+    return {name: float(values[sets - 1 - most]) for name, values in ordered.items()}
 
 
 Float32Array = npt.NDArray[np.float32]

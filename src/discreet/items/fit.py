@@ -36,6 +36,7 @@ import numpy as np
 from discreet.answers.responses import Responses
 from discreet.choices import ScoreMethod
 from discreet.errors import FitWarning
+from discreet.items.given_totals import UnexpectedAnswers, divide_sums, square_given_totals
 from discreet.items.residuals import Prepared, ResidualChunk, add_persons, prepare
 from discreet.models.categories import category_totals, weigh_categories
 from discreet.models.item_parameters import known_difficulties
@@ -50,6 +51,7 @@ from discreet.types import FloatArray, Int64Array
 
 MEASURED = "measured"
 MEAN_SQUARES = ("infit", "infit_t", "outfit", "outfit_t")
+CONDITIONAL = ("conditional_infit", "conditional_outfit")
 NO_SPREAD = 1e-12
 SLOPES = ("point_measure", "point_measure_expected", "discrimination")
 BOUNDED = ("outfit_bounded", "outfit_bounded_t", "outfit_without_one")
@@ -65,7 +67,10 @@ class ItemFit(Tabular):
     answers
         Answers of persons with right and wrong answers; extreme scores fit by construction.
     infit, infit_t, outfit, outfit_t
-        Mean squares and standardised values.
+        Mean squares and standardised values at estimated abilities, as other programs have them.
+        With L answers a person about ``1 - 1 / L`` is expected.
+    conditional_infit, conditional_outfit
+        Mean squares given the total scores, which need no abilities: 1 is expected at any length.
     outfit_bounded, outfit_bounded_t
         Outfit in which no answer counts for more than 9, three standard deviations squared.
     outfit_without_one
@@ -102,13 +107,15 @@ class ItemFit(Tabular):
     outfit_bounded: PerItem
     outfit_bounded_t: PerItem
     outfit_without_one: PerItem
+    conditional_infit: PerItem
+    conditional_outfit: PerItem
 
     def align(self, items: Sequence[str]) -> ItemFit:
         """Return the fit of these items in their order; those without answers have no numbers."""
         rows = find_rows(self.items, items)
         numbers = {
             name: np.append(getattr(self, name), np.nan)[rows]
-            for name in (*MEAN_SQUARES, *BOUNDED, *SLOPES)
+            for name in (*CONDITIONAL, *MEAN_SQUARES, *BOUNDED, *SLOPES)
         }
         status = (*self.status, "no_answers")
         return ItemFit(
@@ -120,7 +127,8 @@ class ItemFit(Tabular):
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""
-        columns = list_field_columns(self, "answers", *MEAN_SQUARES, *BOUNDED, *SLOPES, "status")
+        numbers = (*CONDITIONAL, *MEAN_SQUARES, *BOUNDED, *SLOPES)
+        columns = list_field_columns(self, "answers", *numbers, "status")
         return {"item": list(self.items), **columns}
 
 
@@ -143,10 +151,12 @@ class PersonFit(Tabular):
     infit_t: FloatArray
     outfit: FloatArray
     outfit_t: FloatArray
+    conditional_infit: FloatArray
+    conditional_outfit: FloatArray
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column; the columns of the scores first."""
-        return {**self.scores.to_dict(), **list_field_columns(self, *MEAN_SQUARES)}
+        return {**self.scores.to_dict(), **list_field_columns(self, *CONDITIONAL, *MEAN_SQUARES)}
 
 
 @dataclass(frozen=True)
@@ -204,6 +214,7 @@ class FitStatistics(Tabular):
     persons: PersonFit
     person_reliability: Reliability
     item_reliability: Reliability
+    unexpected: UnexpectedAnswers
     warnings: tuple[FitWarning, ...] = ()
     categories: CategoryFit | None = None
 
@@ -237,13 +248,15 @@ def measure_fit(
     """
     prepared = prepare(responses, calibration, method)
     sums, persons = _add_up(prepared)
+    given = square_given_totals(prepared)
     used = prepared.used
     ability, se = prepared.scores.ability[used], prepared.scores.se[used]
     return FitStatistics(
-        items=_spread_items(prepared, sums),
-        persons=PersonFit(prepared.scores, **dict(zip(MEAN_SQUARES, persons, strict=True))),
+        items=_spread_items(prepared, sums, divide_sums(given.by_item)),
+        persons=PersonFit(prepared.scores, *[*persons, *divide_sums(given.by_person)]),
         person_reliability=compare_spread(ability, se, prepared.weigh(used)),
         item_reliability=_item_reliability(calibration),
+        unexpected=given.unexpected,
         warnings=prepared.scores.warnings,
         categories=describe_categories(prepared, sums, calibration),
     )
@@ -437,7 +450,9 @@ def _correlate(covariance: FloatArray, spread: FloatArray) -> FloatArray:
     return np.where(spread > NO_SPREAD, covariance / np.sqrt(spread), np.nan)
 
 
-def _spread_items(prepared: Prepared, sums: Sums) -> ItemFit:
+def _spread_items(
+    prepared: Prepared, sums: Sums, given_totals: tuple[FloatArray, FloatArray]
+) -> ItemFit:
     """Put the numbers at the items' places among all items of the answers, with a status."""
     names = prepared.source_items
     column_of = {name: column for column, name in enumerate(names)}
@@ -445,6 +460,7 @@ def _spread_items(prepared: Prepared, sums: Sums) -> ItemFit:
     count = sums["count"]
     errors = _find_design_errors(prepared, sums)
     values = dict(zip(MEAN_SQUARES, _find_mean_squares(sums, errors), strict=True))
+    values |= dict(zip(CONDITIONAL, given_totals, strict=True))
     with np.errstate(invalid="ignore", divide="ignore"):
         observed = sums["right_squared"] - sums["right"] ** 2 / count
         bounded = sums["bounded"] / sums["bounded_expected"]

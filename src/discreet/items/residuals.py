@@ -29,7 +29,7 @@ from discreet.persons.scoring import PersonScores, PersonStatus, score
 from discreet.results.calibrated import Calibration
 from discreet.results.chances import category_chances, log_totals, score_moments
 from discreet.tabular import Tabular, list_field_columns
-from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array
+from discreet.types import BoolArray, FloatArray, IndexArray, Int8Array, Int64Array
 
 #: Cells worked on at a time: 8 MB of float64 per array.
 CHUNK_CELLS = 1 << 20
@@ -88,7 +88,7 @@ class Prepared:
                 "meant"
             )
 
-    def weigh(self, persons: slice | BoolArray) -> FloatArray | None:
+    def weigh(self, persons: slice | BoolArray | IndexArray) -> FloatArray | None:
         """Return the weights of some persons; None where everybody counts alike."""
         return None if self.sample is None else self.sample.weight[persons]
 

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 #: What is said of the fit of an item.
 FIT_COLUMNS = (
-    *("infit", "infit_t", "outfit", "outfit_t", "outfit_bounded", "outfit_bounded_t"),
+    *("conditional_infit", "conditional_outfit", "infit", "infit_t", "outfit", "outfit_t"),
+    *("outfit_bounded", "outfit_bounded_t"),
     *("outfit_without_one", "point_measure", "point_measure_expected", "discrimination"),
 )
 #: Rows of the table of pairs: those with the largest residual correlations.
@@ -46,11 +47,13 @@ MOST_MISFITS = 30
 #: What the tables of items and of persons with unexpected answers are about, and whose fit it is:
 #: of right and wrong answers, and of steps.
 ABOUT_ITEMS = (
-    "Difficulties in logits, harder is larger; infit and outfit are 1 and the discrimination is 1 "
-    "where the model holds.",
+    "Difficulties in logits, harder is larger; conditional infit and outfit, and the "
+    "discrimination, are 1 where the model holds; of a test with L items the infit and outfit at "
+    "estimated abilities are about 1 - 1/L.",
     "The difficulty is the item's location in logits, the mean of its thresholds, harder is "
-    "larger; the score is the sum of the answers; infit and outfit are 1 and the discrimination is "
-    "1 where the model holds.",
+    "larger; the score is the sum of the answers; conditional infit and outfit, and the "
+    "discrimination, are 1 where the model holds; of a test with L items the infit and outfit at "
+    "estimated abilities are about 1 - 1/L.",
 )
 ABOUT_MISFITS = (
     "Wrong where they should be right, or right where they should be wrong: look for guessing, "

@@ -325,7 +325,7 @@ def _dependence(estimate: Estimate, study: Study) -> ModelTest:
 
 def _item_fit(estimate: Estimate, study: Study) -> ModelTest:
     fits = {
-        name: [value for value in getattr(study.fit, name).tolist() if isfinite(value)]
+        name: [value for value in getattr(study.fit, f"conditional_{name}") if isfinite(value)]
         for name in ("infit", "outfit")
     }
     ranges = [
@@ -334,7 +334,10 @@ def _item_fit(estimate: Estimate, study: Study) -> ModelTest:
         if values
     ]
     numbers = (max(max(values, default=1.0) for values in fits.values()), None, None)
-    fine = f"Mean squares: {', '.join(ranges)}. {say_limits(study)}{tell_few(estimate, study)}"
+    fine = (
+        f"Conditional mean squares: {', '.join(ranges)}. {say_limits(study)}"
+        f"{tell_few(estimate, study)}"
+    )
     asks = "Are answers to each item as predictable as the model says?"
     findings = ANSWER_CHECKS["item fit"](estimate, study)
     return _tell("item fit", asks, numbers, fine, findings)
@@ -444,7 +447,9 @@ def _list_changing(check: ModelCheck, items: list[int]) -> Iterator[tuple[str, f
     """Yield the fit of these items and of the whole test, by name."""
     estimate, study = check.estimate, check.study
     numbers = {
-        f"{name} of {estimate.items[index]}": float(getattr(study.fit, name)[index])
+        f"{name} of {estimate.items[index]}": float(
+            getattr(study.fit, f"conditional_{name}")[index]
+        )
         for index in items
         for name in ("infit", "outfit")
     }

@@ -163,20 +163,23 @@ def remarks_on_items(estimate: Estimate, study: Study | None) -> list[list[str]]
 def find_limits(study: Study, statistic: str, index: int) -> tuple[float, float]:
     """Return from where on an infit or outfit of an item is a finding, downwards and upwards.
 
-    Simulated limits, but never closer to 1 than matters; else the rules of thumb.
+    Simulated limits, but never closer to their centre than matters; else the rules of thumb.
     """
     if study.limits is None:
         return limits.FIT_LOW, limits.FIT_HIGH
-    low, high = getattr(study.limits, statistic)[index]
-    nearest = 1 - limits.FIT_NEGLIGIBLE, 1 + limits.FIT_NEGLIGIBLE
-    return float(np.fmin(low, nearest[0])), float(np.fmax(high, nearest[1]))
+    low, high = (float(end) for end in getattr(study.limits, statistic)[index])
+    centre = float(np.sqrt(low * high))
+    if np.isnan(centre):
+        centre = low = high = 1.0
+    return min(low, centre - limits.FIT_NEGLIGIBLE), max(high, centre + limits.FIT_NEGLIGIBLE)
 
 
 def _list_beyond(study: Study, index: int) -> dict[str, float]:
-    """Return the mean squares of an item that lie beyond their limits."""
+    """Return the conditional mean squares of an item that lie beyond their limits."""
     beyond = {}
     for name in ("infit", "outfit"):
-        value, t = (float(getattr(study.fit, one)[index]) for one in (name, f"{name}_t"))
+        columns = (f"conditional_{name}", f"{name}_t")
+        value, t = (float(getattr(study.fit, one)[index]) for one in columns)
         low, high = find_limits(study, name, index)
         # Rules of thumb do not know how many persons there are.
         sure = study.limits is not None or abs(t) > limits.SURE_T

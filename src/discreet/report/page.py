@@ -55,9 +55,11 @@ COLUMN_WORDS = {
     "se": ColumnText("SE", 2, "standard error"),
     "lower": ColumnText("95% from"),
     "upper": ColumnText("to"),
-    "infit": ColumnText("infit", 2, "mean square; 1 is expected"),
+    "conditional_infit": ColumnText("infit", 2, "given the total score; 1 is expected"),
+    "conditional_outfit": ColumnText("outfit", 2, "given the total score; 1 is expected"),
+    "infit": ColumnText("infit (ML)", 2, "at estimated abilities; below 1 is expected"),
     "infit_t": ColumnText("infit t", 1, "standardised; beyond 2 hardly chance"),
-    "outfit": ColumnText("outfit", 2, "mean square; 1 is expected"),
+    "outfit": ColumnText("outfit (ML)", 2, "at estimated abilities; below 1 is expected"),
     "outfit_t": ColumnText("outfit t", 1, "standardised; beyond 2 hardly chance"),
     "infit_low": ColumnText("infit from", 2, "lowest when the model holds (simulated)"),
     "infit_high": ColumnText("to", 2, "highest when the model holds (simulated)"),
@@ -339,7 +341,7 @@ def map_persons(estimate: Estimate, study: Study) -> pictures.WrightMap:
 
 def _map_fit(estimate: Estimate, study: Study, name: str) -> pictures.FitMap:
     limits = None if study.limits is None else getattr(study.limits, name).T
-    return pictures.fit_map(estimate, getattr(study.fit, name), name, limits)
+    return pictures.fit_map(estimate, getattr(study.fit, f"conditional_{name}"), name, limits)
 
 
 def _show(
@@ -379,7 +381,7 @@ ITEM_COLUMNS = (
     *("item", "difficulty", "se", "lower", "upper", "scaled_difficulty", "scaled_se"),
     *("displacement", "displacement_se"),
 )
-FIT_SHOWN = ("infit", "outfit", "point_measure", "point_measure_expected")
+FIT_SHOWN = ("conditional_infit", "conditional_outfit", "point_measure", "point_measure_expected")
 
 
 def _item_table(test: Diagnosis, scale: Scale | None) -> dict[str, Any]:

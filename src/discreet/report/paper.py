@@ -81,8 +81,8 @@ def tabulate_paper_items(test: Diagnosis) -> PaperTable:
             cells[name.capitalize()] = _mark_fit(study, name)
         cells["r"] = [_number(value, bounded=True) for value in study.fit.point_measure]
         note += (
-            " Infit and outfit are mean squares, r is the correlation of answer and ability. "
-            f"* beyond its limit. {say_limits(study)}"
+            " Infit and outfit are mean squares given the total score, r is the correlation of "
+            f"answer and ability. * beyond its limit. {say_limits(study)}"
         )
     return _assemble("Items: Difficulty and Fit", cells, note)
 
@@ -90,7 +90,7 @@ def tabulate_paper_items(test: Diagnosis) -> PaperTable:
 def _mark_fit(study: Study, name: str) -> list[str]:
     """Return mean squares with a star where they are beyond their limits."""
     marked = []
-    for index, value in enumerate(getattr(study.fit, name).tolist()):
+    for index, value in enumerate(getattr(study.fit, f"conditional_{name}").tolist()):
         low, high = find_limits(study, name, index)
         star = "*" if value < low or value > high else ""
         marked.append(f"{_number(value)}{star}")
@@ -457,8 +457,8 @@ def _describe_checks(estimate: Estimate, study: Study) -> list[str]:
     sentences = [
         f"Abilities were estimated by weighted likelihood (Warm, 1989) with the {held} held fixed "
         f"({'weighted ' * is_weighted}mean {mean}, SD {sd}).",
-        "Fit was assessed by infit and outfit mean squares (Wright & Masters, 1982) at maximum "
-        f"likelihood abilities, without persons who had {extremes}"
+        "Fit was assessed by conditional infit and outfit mean squares, given the total scores "
+        f"(Müller, 2020), without persons who had {extremes}"
         f"{'; sums over persons were weighted' * is_weighted}.",
     ]
     sentences += _describe_tests(estimate, study)
@@ -480,7 +480,8 @@ def _describe_checks(estimate: Estimate, study: Study) -> list[str]:
         sentences.append(
             f"Limits of infit, outfit, Q3 and person fit came from {study.limits.replications:,} "
             "sets of answers simulated from the fitted model, given answered items and total "
-            "scores (parametric bootstrap), with one error rate of 5% for all of them together."
+            "scores (parametric bootstrap), with one error rate of 5% for all of them together, "
+            "split evenly between items, pairs and persons."
         )
     if study.dependence is not None:
         least = DEPENDENT if study.limits is None else DEPENDENT_NEGLIGIBLE

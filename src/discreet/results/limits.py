@@ -9,7 +9,8 @@ from __future__ import annotations
 #: serve where limits were not simulated: for very many answers, and in files of version 0.2.
 FIT_LOW, FIT_HIGH = 0.7, 1.3
 
-#: Distance of a mean square from 1 that does not matter, however many persons make it sure.
+#: Distance of a mean square from the centre of its limits that does not matter, however many
+#: persons make it sure.
 FIT_NEGLIGIBLE = 0.1
 
 #: From here on an item does not help to measure; from 2 on it harms (the same source).

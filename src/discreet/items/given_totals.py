@@ -1,0 +1,308 @@
+"""Answers given the total: mean squares whose expectation is 1 at any length of a test.
+
+In: answers in groups (of a person, or of persons with the same answered items and total) with
+their thresholds. Out: mean and variance of each answer given the group's total, and sums of squared
+residuals of items and persons. Confidential.
+
+Given what a person answered and the total score, the answers do not depend on the ability. With
+``p_ix`` the chance of category x at any ability t, and ``P`` and ``S`` the laws of the scores on
+the answers before and after answer i,
+
+    P(X_i = x | total r) = p_ix sum_s P_i(s) S_i(r - x - s) / P(total r).
+
+All terms are positive, so that no digits are lost; t only keeps the numbers within range. With E
+and V the mean and variance of that law the conditional infit is ``sum (x - E)^2 / sum V`` and the
+conditional outfit the mean of ``(x - E)^2 / V``, over answers with V > 0: extreme totals and lone
+answers say nothing. At abilities that were estimated from the same answers mean squares are about
+``1 - 1 / L`` instead, with L answers a person.
+
+References
+----------
+Müller, M. (2020). Item fit statistics for Rasch analysis: can we trust them? Journal of Statistical
+Distributions and Applications 7, 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.items.residuals import Prepared
+from discreet.jit import compiled_loop
+from discreet.models.conditional import Patterns, group_patterns
+from discreet.tabular import Tabular, list_field_columns
+from discreet.types import FloatArray, IndexArray, Int8Array, Int64Array
+
+#: Variances given the total below this are those of answers that the total determines.
+DETERMINED = 1e-10
+#: Cells of persons and items that are looked at together: 32 MB of moments.
+CHUNK_CELLS = 1 << 20
+#: Most unexpected answers that are listed.
+LISTED = 20
+#: Rows of sums: squared residuals, variances, standardised squares, answers.
+SUMS = 4
+
+
+def condition_on_totals(
+    start: IndexArray, threshold: FloatArray, ability: FloatArray, score: Int64Array
+) -> FloatArray:
+    """Return mean and variance of every answer given the total of its group, ``[2, answer]``.
+
+    Parameters
+    ----------
+    start
+        Group g holds the answers from ``start[g]`` to ``start[g + 1]``.
+    threshold
+        ``[answer, step]``, NaN beyond an answer's steps.
+    ability, score
+        Per group: an ability at which the total is likely, and the total.
+    """
+    out = np.zeros((2, len(threshold)))
+    longest = int(np.diff(start).max(initial=0))
+    width = int(score.max(initial=0)) + 1
+    later = np.zeros((longest + 1, width))
+    chance = np.zeros((longest, threshold.shape[1] + 1))
+    _condition(start, threshold, ability, score, (later, chance), out)
+    return out
+
+
+@compiled_loop
+def _condition(start: Any, threshold: Any, ability: Any, score: Any, work: Any, out: Any) -> None:
+    later, chance = work
+    categories = chance.shape[1]
+    earlier, now = np.zeros(later.shape[1]), np.zeros(later.shape[1])
+    law = np.zeros(categories)
+    for g in range(len(start) - 1):
+        first, total = start[g], score[g]
+        length = start[g + 1] - first
+        for i in range(length):
+            _weigh_categories(threshold[first + i], ability[g], chance[i])
+        later[length, 0], highest = 1.0, 0
+        later[length, 1 : total + 1] = 0.0
+        for i in range(length - 1, -1, -1):
+            highest = min(highest + categories - 1, total)
+            _add_answer(later[i + 1], chance[i], highest, later[i])
+            later[i, highest + 1 : total + 1] = 0.0
+        earlier[: total + 1], now[: total + 1] = 0.0, 0.0
+        earlier[0], highest = 1.0, 0
+        for i in range(length):
+            most = (length - 1 - i) * (categories - 1)
+            for x in range(categories):
+                law[x] = 0.0
+                if chance[i, x] > 0:
+                    rest = total - x
+                    for s in range(max(rest - most, 0), min(rest, highest) + 1):
+                        law[x] += earlier[s] * later[i + 1, rest - s]
+                    law[x] *= chance[i, x]
+            _keep_moments(law, out[:, first + i])
+            highest = min(highest + categories - 1, total)
+            _add_answer(earlier, chance[i], highest, now)
+            earlier, now = now, earlier
+
+
+@compiled_loop
+def _weigh_categories(threshold: Any, ability: float, chance: Any) -> None:
+    """Write the chances of categories at an ability."""
+    chance[:] = 0.0
+    logit, top, count = 0.0, 0.0, 1
+    for step in threshold:
+        if not np.isfinite(step):
+            break
+        logit += ability - step
+        chance[count] = logit
+        top = max(top, logit)
+        count += 1
+    norm = 0.0
+    for x in range(count):
+        chance[x] = np.exp(chance[x] - top)
+        norm += chance[x]
+    for x in range(count):
+        chance[x] /= norm
+
+
+@compiled_loop
+def _add_answer(law: Any, chance: Any, highest: int, out: Any) -> None:
+    """Write the law of a score with one more answer."""
+    for s in range(highest + 1):
+        out[s] = chance[0] * law[s]
+    for x in range(1, len(chance)):
+        for s in range(x, highest + 1):
+            out[s] += chance[x] * law[s - x]
+
+
+@compiled_loop
+def _keep_moments(law: Any, out: Any) -> None:
+    """Write mean and variance of a law that is not normed."""
+    norm, mean, variance = 0.0, 0.0, 0.0
+    for x in range(len(law)):
+        norm += law[x]
+        mean += x * law[x]
+    mean /= norm
+    for x in range(len(law)):
+        variance += law[x] * (x - mean) ** 2
+    out[0], out[1] = mean, variance / norm
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedAnswers:
+    """Persons with the same answered items and total, side by side.
+
+    Attributes
+    ----------
+    start, item
+        Group g answered ``item[start[g]:start[g + 1]]``.
+    score
+        Its total.
+    group
+        Of each person.
+    """
+
+    start: IndexArray
+    item: IndexArray
+    score: Int64Array
+    group: IndexArray
+
+    @classmethod
+    def of(cls, patterns: Patterns) -> GroupedAnswers:
+        """Take the groups from patterns."""
+        length = patterns.lengths[patterns.pattern]
+        start = np.concatenate([[0], np.cumsum(length)])
+        offset = np.repeat(patterns.indptr[patterns.pattern] - start[:-1], length)
+        item = patterns.item[offset + np.arange(start[-1])]
+        return cls(start, item, patterns.score, patterns.entry)
+
+    def condition(self, thresholds: FloatArray, ability: FloatArray) -> FloatArray:
+        """Return mean and variance of the groups' answers at thresholds ``[item, step]``."""
+        return condition_on_totals(self.start, thresholds[self.item], ability, self.score)
+
+    def add_squares(
+        self, code: Int8Array, moments: FloatArray, weight: FloatArray | None, items: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return sums of items ``[sum, item]``, weighted, and of persons ``[sum, person]``."""
+        by_item, by_person = np.zeros((SUMS, items)), np.zeros((SUMS, len(code)))
+        own = np.ones(len(code)) if weight is None else weight
+        _add_squares((self.start, self.item, self.group), code, moments, own, (by_item, by_person))
+        return by_item, by_person
+
+
+@compiled_loop
+def _add_squares(groups: Any, code: Any, moments: Any, weight: Any, out: Any) -> None:
+    start, items, group = groups
+    by_item, by_person = out
+    for person in range(len(code)):
+        for place in range(start[group[person]], start[group[person] + 1]):
+            variance, item = moments[1, place], items[place]
+            if variance <= DETERMINED:
+                continue
+            square = (code[person, item] - moments[0, place]) ** 2
+            values = (square, variance, square / variance, 1.0)
+            for k in range(SUMS):
+                by_item[k, item] += weight[person] * values[k]
+                by_person[k, person] += values[k]
+
+
+def divide_sums(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return infit and outfit from sums; NaN without an answer that says something."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return sums[0] / sums[1], sums[2] / sums[3]
+
+
+@dataclass(frozen=True, eq=False)
+class UnexpectedAnswers(Tabular):
+    """The answers that the other answers of the same person foretell least. Confidential.
+
+    Attributes
+    ----------
+    person, item
+        Whose answer to what.
+    observed, expected
+        The score, and what it is on average given the person's items and total score.
+    z
+        The difference in standard deviations.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> answers = discreet.datasets.lsat()
+    >>> fit = analysis.measure_fit(answers, discreet.fit(answers))
+    >>> len(fit.unexpected.z)
+    20
+    """
+
+    person: tuple[str, ...]
+    item: tuple[str, ...]
+    observed: Int64Array
+    expected: FloatArray
+    z: FloatArray
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column, the most unexpected answer first."""
+        numbers = list_field_columns(self, "observed", "expected", "z")
+        return {"person": list(self.person), "item": list(self.item), **numbers}
+
+
+@dataclass(frozen=True, eq=False)
+class GivenTotals:
+    """Sums of squares of items, weighted, and of persons; and the most unexpected answers."""
+
+    by_item: FloatArray
+    by_person: FloatArray
+    unexpected: UnexpectedAnswers
+
+
+def square_given_totals(prepared: Prepared) -> GivenTotals:
+    """Hold all answers against their laws given the totals; persons not used have sums of zero."""
+    thresholds, used = prepared.thresholds, np.flatnonzero(prepared.used)
+    by_item = np.zeros((SUMS, len(thresholds)))
+    by_person = np.zeros((SUMS, prepared.responses.n_persons))
+    rows = np.zeros((0, 5))
+    size = max(1, CHUNK_CELLS // len(thresholds))
+    for first in range(0, len(used), size):
+        persons = used[first : first + size]
+        store = prepared.responses.store.pick(persons)
+        patterns = group_patterns(store, np.arange(len(thresholds)))
+        answers = GroupedAnswers.of(patterns)
+        ability = np.zeros(len(answers.score))
+        ability[answers.group] = prepared.scores.ability[persons]
+        moments = answers.condition(thresholds, ability)
+        code, weight = store.rows(0, len(persons)), prepared.weigh(persons)
+        items, by_person[:, persons] = answers.add_squares(code, moments, weight, len(thresholds))
+        by_item += items
+        found = _list_unexpected(answers, code, moments)
+        found[:, 0] = persons[found[:, 0].astype(np.intp)]
+        rows = np.concatenate([rows, found])
+        rows = rows[np.argsort(-np.abs(rows[:, -1]), kind="stable")[:LISTED]]
+    return GivenTotals(by_item, by_person, _name_answers(prepared, rows))
+
+
+def _list_unexpected(answers: GroupedAnswers, code: Int8Array, moments: FloatArray) -> FloatArray:
+    """Return person, item, code, expected code and z of the most unexpected answers, a row each."""
+    length = np.diff(answers.start)[answers.group]
+    first = answers.start[answers.group] - (np.cumsum(length) - length)
+    person = np.repeat(np.arange(len(code)), length)
+    place = np.arange(len(person)) + np.repeat(first, length)
+    (mean, variance), item = moments[:, place], answers.item[place]
+    x = code[person, item]
+    z = (x - mean) / np.sqrt(np.where(variance > DETERMINED, variance, np.inf))
+    most = np.argsort(-np.abs(z), kind="stable")[:LISTED]
+    return np.column_stack([person, item, x, mean, z])[most]
+
+
+def _name_answers(prepared: Prepared, rows: FloatArray) -> UnexpectedAnswers:
+    """Return the answers as the data call them; expected scores lie between the categories."""
+    known, (person, item, code) = prepared.item_parameters, rows[:, :3].T.astype(np.intp)
+    kept = [np.array(known.kept[i]) + known.lowest for i in item]
+    expected = [
+        np.interp(mean, np.arange(len(codes)), codes)
+        for mean, codes in zip(rows[:, 3], kept, strict=True)
+    ]
+    return UnexpectedAnswers(
+        person=tuple(prepared.scores.persons[p] for p in person),
+        item=tuple(known.items[i] for i in item),
+        observed=np.array([codes[x] for codes, x in zip(kept, code, strict=True)], np.int64),
+        expected=np.array(expected),
+        z=rows[:, 4],
+    )

@@ -1,0 +1,144 @@
+"""Mean squares given the total, against formulas written anew by enumeration."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.analysis import measure_fit
+from discreet.answers.survey import SurveyDesign
+from discreet.items.given_totals import condition_on_totals
+from sizes import is_chance
+
+#: Items of 1, 3, 2 and 1 steps, and categories of six persons; -1 is missing.
+THRESHOLDS = [[-0.7], [0.4, -1.1, 2.3], [1.9, 0.2], [0.9]]
+ROWS = np.array([
+    [1, 2, 0, 0], [0, 3, 1, 1], [1, -1, 2, 0], [0, 1, 1, -1], [1, 3, 2, 1], [-1, 2, -1, -1],
+])  # fmt: skip
+WEIGHT = np.array([1.0, 2.5, 0.5, 4.0, 3.0, 1.5])
+
+
+def list_laws(answered, total):
+    """Return the chance of every pattern with this total: thresholds only, no ability."""
+    steps = [[0.0, *np.cumsum(THRESHOLDS[item])] for item in answered]
+    patterns = [x for x in product(*(range(len(one)) for one in steps)) if sum(x) == total]
+    weight = np.array([np.exp(-sum(one[k] for one, k in zip(steps, x, strict=True)))
+                       for x in patterns])  # fmt: skip
+    return np.array(patterns), weight / weight.sum()
+
+
+def moments_of(row):
+    """Return items, means and variances of a person's answers given the total."""
+    answered = np.flatnonzero(row >= 0)
+    patterns, chance = list_laws(answered, row[answered].sum())
+    mean = chance @ patterns
+    return answered, mean, chance @ (patterns - mean) ** 2
+
+
+def as_calibration():
+    return {f"i{k}": steps if len(steps) > 1 else steps[0] for k, steps in enumerate(THRESHOLDS)}
+
+
+def as_responses(rows):
+    table = np.where(rows < 0, np.nan, rows).astype(float)
+    return discreet.Responses.from_array(table, items=[f"i{k}" for k in range(4)])
+
+
+def test_mean_and_variance_given_the_total_are_those_of_all_patterns():
+    padded = np.full((4, 3), np.nan)
+    for row, steps in zip(padded, THRESHOLDS, strict=True):
+        row[: len(steps)] = steps
+    start, thresholds, scores, mean, variance = [0], [], [], [], []
+    for row in ROWS:
+        answered, expected, spread = moments_of(row)
+        start.append(start[-1] + len(answered))
+        thresholds.append(padded[answered])
+        scores.append(row[answered].sum())
+        mean.append(expected)
+        variance.append(spread)
+    for ability in (-4.0, 0.3, 5.0):  # drops out
+        found = condition_on_totals(
+            np.array(start), np.concatenate(thresholds), np.full(6, ability), np.array(scores)
+        )
+        np.testing.assert_allclose(found[0], np.concatenate(mean), rtol=1e-12)
+        np.testing.assert_allclose(found[1], np.concatenate(variance), atol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_conditional_mean_squares_are_those_of_the_formula(weighted):
+    answers = as_responses(ROWS)
+    weight = WEIGHT if weighted else np.ones(6)
+    if weighted:
+        design = SurveyDesign(WEIGHT, np.arange(6), np.zeros(6, dtype=int))
+        answers = discreet.Responses(answers.items, None, answers.store, sample=design)
+    sums = np.zeros((4, 4))
+    persons = np.full((6, 2), np.nan)
+    for number, row in enumerate(ROWS[:4]):  # the others have the top or one answer
+        answered, mean, variance = moments_of(row)
+        square = (row[answered] - mean) ** 2
+        parts = np.stack([square, variance, square / variance, np.ones(len(mean))])
+        sums[:, answered] += weight[number] * parts
+        persons[number] = square.sum() / variance.sum(), (square / variance).mean()
+    fit = measure_fit(answers, as_calibration())
+    np.testing.assert_allclose(fit.items.conditional_infit, sums[0] / sums[1], rtol=1e-12)
+    np.testing.assert_allclose(fit.items.conditional_outfit, sums[2] / sums[3], rtol=1e-12)
+    found = np.column_stack([fit.persons.conditional_infit, fit.persons.conditional_outfit])
+    np.testing.assert_allclose(found, persons, rtol=1e-12)
+
+
+def test_the_most_unexpected_answers_are_listed_as_the_data_call_them():
+    fit = measure_fit(as_responses(ROWS), as_calibration())
+    all_of_them = []
+    for number, row in enumerate(ROWS):
+        answered, mean, variance = moments_of(row)
+        for item, expected, spread in zip(answered, mean, variance, strict=True):
+            if spread > 1e-9:
+                z = (row[item] - expected) / spread**0.5
+                all_of_them.append((f"i{item}", int(row[item]), expected, z, number))
+    all_of_them.sort(key=lambda one: -abs(one[3]))
+    found = fit.unexpected
+    listed, known = found.to_dict(), len(all_of_them)
+    assert known <= len(found.z) <= 20
+    assert listed["person"][:known] == [str(one[4]) for one in all_of_them]
+    np.testing.assert_allclose(found.z[:known], [one[3] for one in all_of_them], rtol=1e-9)
+    assert listed["item"][:known] == [one[0] for one in all_of_them]
+    assert listed["observed"][:known] == [one[1] for one in all_of_them]
+    np.testing.assert_allclose(found.expected[:known], [one[2] for one in all_of_them], rtol=1e-9)
+
+
+def draw_rows(rng, slope=1.0):
+    """Draw answers of 1000 persons to five items of four steps, the first with another slope."""
+    slopes = np.array([slope, 1, 1, 1, 1])[:, None]
+    location = np.array([-0.8, 0.3, 0.9, -0.1, 0.5])[:, None]
+    steps = location + np.array([-1.4, -0.3, 0.4, 1.3])
+    reach = np.cumsum(slopes * (rng.normal(size=(1000, 1, 1)) - steps), axis=2)
+    chance = np.exp(np.concatenate([np.zeros((1000, 5, 1)), reach], axis=2))
+    share = np.cumsum(chance / chance.sum(axis=2, keepdims=True), axis=2)
+    return (rng.random((1000, 5, 1)) > share[..., :-1]).sum(axis=2).astype(float)
+
+
+def test_short_tests_have_mean_squares_of_one_and_a_low_slope_shows():
+    rng = np.random.default_rng(5)
+    sound, flat = [], []
+    for _ in range(12):
+        for rows, out in ((draw_rows(rng), sound), (draw_rows(rng, 0.65), flat)):
+            answers = discreet.Responses.from_array(rows)
+            fit = measure_fit(answers, discreet.fit(answers)).items
+            out.append([fit.conditional_infit[0], fit.infit[0], fit.conditional_outfit[0]])
+    conditional, usual, outfit = np.mean(sound, axis=0)
+    assert abs(conditional - 1) < 0.03
+    assert abs(outfit - 1) < 0.04
+    assert usual < 0.88  # about 1 - 1/5
+    assert min(row[0] for row in flat) > 1.05
+
+
+@pytest.mark.slow
+def test_each_family_has_its_share_of_the_level():
+    from experiments.calibration.cutoffs import draw_answers, find_alarms
+
+    rng = np.random.default_rng(9)
+    alarms = [find_alarms(draw_answers(100, 6, rng), rng, 99) for _ in range(300)]
+    for kind in ("items", "pairs", "persons"):
+        assert sum(one[kind] for one in alarms) <= 0.05 * 300
+    assert is_chance(sum(max(one[k] for k in ("items", "pairs", "persons")) for one in alarms), 300)
