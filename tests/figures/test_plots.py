@@ -290,9 +290,9 @@ def test_misfitting_items_are_named_and_drawn_apart(answers, estimate):
     from dataclasses import replace
 
     fit_statistics = measure_fit(answers, estimate)
-    infit = fit_statistics.items.infit.copy()
+    infit = fit_statistics.items.conditional_infit.copy()
     infit[4] = 1.8
-    odd = replace(fit_statistics, items=replace(fit_statistics.items, infit=infit))
+    odd = replace(fit_statistics, items=replace(fit_statistics.items, conditional_infit=infit))
     axes = fit_plot(estimate, odd)
     assert [text.get_text() for text in axes.texts] == [estimate.items[4]]
     assert sorted(len(c.get_offsets()) for c in axes.collections) == [1, 29]

@@ -137,7 +137,8 @@ def public_results():
         discreet.release_comparisons(
             compared.comparisons, budget, items=objects, max_comparisons=20, noise=noise
         ),
-        fitted, fitted.items, fitted.persons, fitted.item_reliability, rated_fit.categories,
+        fitted, fitted.items, fitted.persons, fitted.unexpected, fitted.item_reliability,
+        rated_fit.categories,
         analysis.compare_step_models(steps),
         analysis.correlate_residuals(answers, estimate),
         (differences := analysis.find_dif(answers, "mean score")), differences.omnibus,
