@@ -1,6 +1,6 @@
 """Curves of items: what the model expects at each ability, and what groups of persons did.
 
-In: an estimate and, for what was observed, answers and abilities or diagnostics. Out: frozen values
+In: an estimate and, for what was observed, answers and abilities or a study. Out: frozen values
 for whoever draws them: the expected score, and how likely each category is. Of a right/wrong item
 the expected score is the share right. With observed points, confidential.
 """
