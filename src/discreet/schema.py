@@ -127,7 +127,6 @@ Logit = Annotated[float, Within(-LARGEST_LOGIT, LARGEST_LOGIT)]
 NonNegative = Annotated[float, Within(0, HUGE)]
 Proportion = Annotated[float, Within(0, 1)]
 Positive = Annotated[float, Within(5e-324, HUGE)]
-ItemName = Annotated[str, Among("items")]
 
 
 class Scope:

@@ -9,15 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet.errors import BadResponses
 from discreet.types import Int8Array
-
-if TYPE_CHECKING:
-    pass
 
 #: Stands for no answer.
 NONE = -1

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,6 @@ import pyarrow.compute as pc
 from discreet.errors import BadResponses, BadUsage
 from discreet.names import NumberName, are_numbers, name_id, settle_names
 from discreet.types import FloatArray, Int64Array, Texts
-
-if TYPE_CHECKING:
-    pass
 
 
 def spell_ids(ids: Any) -> list[str]:

@@ -15,7 +15,7 @@ those without the item itself, which would otherwise look steeper than it is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -26,12 +26,8 @@ from discreet.items.groups import take_group
 from discreet.models.categories import refuse_steps
 from discreet.persons.scoring import PersonScores, score
 from discreet.results.calibrated import Calibration
-from discreet.schema import ItemName
 from discreet.tabular import Tabular, list_field_columns
 from discreet.types import BoolArray, FloatArray, Int64Array
-
-if TYPE_CHECKING:
-    pass
 
 #: Expected share of false alarms among the items that are flagged.
 LEVEL = 0.05
@@ -55,7 +51,7 @@ SHORT = 40
 MOST_PERSONS = 5000
 CHUNK_CELLS = 1 << 22
 #: Item, discrimination, its error, the probability that it is negative.
-Suspect = tuple[ItemName, float, float, float]
+Suspect = tuple[str, float, float, float]
 ROUNDS, TOL = 500, 1e-8
 CHUNK_ITEMS = 4096
 

@@ -23,15 +23,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet.models.laplacian import Laplacian, invert, invert_within
 from discreet.types import BoolArray, FloatArray, IndexArray
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, eq=False)
