@@ -328,14 +328,17 @@ def test_an_item_of_too_few_folds_has_a_difficulty_and_no_standard_error():
     assert estimate.covariance is None
 
 
-def test_an_item_that_one_fold_alone_links_has_no_standard_error(monkeypatch):
+@pytest.mark.parametrize(("items", "is_mean_known"), [(8, False), (30, True)])
+def test_an_item_that_one_fold_alone_links_has_no_standard_error(monkeypatch, items, is_mean_known):
+    """Where it is an eighth of the items, neither is the mean known that all are measured from."""
     monkeypatch.setattr("discreet.models.standard_errors.folds.FEWEST_FOLDS", 1)
-    cells = draw().to_array().copy()
-    fold = deal_persons(hash_persons(draw().person_ids), FOLDS)
-    cells[fold != 5, 7] = -1
-    responses = Responses.from_array(cells, draw().items, draw().persons)
+    answers = draw(items=items)
+    cells = answers.to_array().copy()
+    fold = deal_persons(hash_persons(answers.person_ids), FOLDS)
+    cells[fold != 5, -1] = -1
+    responses = Responses.from_array(cells, answers.items, answers.persons)
     estimate = fit(count_pairs(responses, folds=FOLDS))
-    assert np.isnan(estimate.se).tolist() == [False] * 7 + [True]
+    assert np.isfinite(estimate.se).tolist() == [is_mean_known] * (items - 1) + [False]
 
 
 def test_a_query_that_comes_once_has_standard_errors(tmp_path, monkeypatch):

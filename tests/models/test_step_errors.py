@@ -18,7 +18,7 @@ from discreet.answers.responses import Responses
 from discreet.counts import folds as fold_counts
 from discreet.counts.matrix import Locations
 from discreet.errors import NoStandardErrors, NotConverged, WarningKind
-from discreet.models.standard_errors import random_signs, sandwich
+from discreet.models.standard_errors import folds, random_signs, sandwich
 from discreet.readers import streamed
 from stepped import draw_answers, draw_thresholds, hold
 
@@ -32,8 +32,8 @@ def limit(monkeypatch):
     """Set how many items, or steps, may have a covariance."""
 
     def set_limit(items, persons=random_signs.EXACT_PERSONS):
-        monkeypatch.setattr(sandwich, "COVARIANCE_LIMIT", items)
-        monkeypatch.setattr(sandwich, "COVARIANCE_LIMIT", items)
+        for module in (sandwich, folds):
+            monkeypatch.setattr(module, "COVARIANCE_LIMIT", items)
         monkeypatch.setattr(random_signs, "EXACT_PERSONS", persons)
 
     return set_limit

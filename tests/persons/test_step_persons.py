@@ -14,7 +14,7 @@ from discreet.api.scales import create_bank
 from discreet.errors import BadResponses, BadUsage
 from discreet.models.item_parameters import known_thresholds
 from discreet.persons.measures import NormalPrior, abilities
-from discreet.results.calibrated import as_estimate
+from discreet.readers.calibrations import read_calibration
 from stepped import chances, draw_answers, draw_codes, draw_thresholds, hold
 
 STEPS = (1, 3, 2, 4)
@@ -166,7 +166,7 @@ def test_tables_of_an_estimate_stand_for_it():
     expected = score(answers, estimate).ability
     for table in (estimate.to_dataframe(), estimate.to_arrow(), bank.to_dataframe()):
         assert np.array_equal(score(answers, table).ability, expected)
-        assert as_estimate(table, "this").steps == estimate.steps
+        assert read_calibration(table).steps == estimate.steps
     assert estimate.to_dataframe().columns[-2:].tolist() == ["threshold_3", "threshold_3_se"]
 
 
@@ -178,10 +178,10 @@ def test_a_table_of_thresholds_is_a_calibration():
     expected = score(answers, estimate).ability
     for one in (table, shuffled, shuffled[["item", "step", "threshold"]]):
         assert score(answers, one).ability == pytest.approx(expected, abs=1e-12)
-    read = as_estimate(shuffled, "this")
+    read = read_calibration(shuffled)
     order = [read.items.index(item) for item in estimate.items]
     assert np.array_equal(read.threshold_se[order], estimate.threshold_se, equal_nan=True)
-    assert np.isnan(as_estimate(table[["item", "step", "threshold"]], "this").threshold_se).all()
+    assert np.isnan(read_calibration(table[["item", "step", "threshold"]]).threshold_se).all()
 
 
 def test_an_item_that_lacks_a_threshold_is_not_scored():
