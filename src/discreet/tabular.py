@@ -80,6 +80,10 @@ def make_frame(table: pa.Table) -> pd.DataFrame:
         return table
 
 
+#: A table as columns by name; cells are texts, numbers, truth values or None.
+Columns = dict[str, list[Any]]
+
+
 class Tabular(Kept):
     """A result with columns of equal length that other programs can take; it can be saved.
 
@@ -206,7 +210,7 @@ class AnalysisTable(Tabular):
         read_as(Mapping[str, list[Cell]], self.columns, "its table")
         return ""
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column."""
         return dict(self.columns)
 
@@ -224,7 +228,7 @@ class AnalysisTable(Tabular):
         return len(next(iter(self.columns.values())))
 
 
-def _list_cells(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
+def _list_cells(columns: Mapping[str, Any]) -> Columns:
     """Return columns; single values make one row, in which a list is the cell of its sentences."""
     if all(isinstance(values, list) for values in columns.values()):
         return dict(columns)

@@ -36,6 +36,7 @@ from discreet.cli.output import (
     working,
 )
 from discreet.errors import BadUsage
+from discreet.tabular import Columns
 
 if TYPE_CHECKING:
     from discreet.choices import ScoreMethod
@@ -174,7 +175,7 @@ def score(
 
 def _list_tables(
     scores: PersonScores, item_parameters: Any, scale: Scale | None
-) -> dict[str, dict[str, list[Any]]]:
+) -> dict[str, Columns]:
     """Return the tables of a scoring by their files."""
     from discreet.persons.scoring import tabulate_scores
 

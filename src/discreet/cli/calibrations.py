@@ -17,6 +17,7 @@ from discreet.cli.output import note, print_columns
 from discreet.errors import BadUsage
 from discreet.hints import check_choice_name
 from discreet.names import spell_path
+from discreet.tabular import Columns
 
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
@@ -67,7 +68,7 @@ def stored_scale(calibration: Path) -> Scale | None:
     return read_document(file).scale
 
 
-def add_scaled(columns: Mapping[str, list[Any]], scale: Scale | None) -> dict[str, list[Any]]:
+def add_scaled(columns: Mapping[str, list[Any]], scale: Scale | None) -> Columns:
     """Return a table with its columns on the scale too, where there is one."""
     return {**columns} if scale is None else scale.add_to(columns)
 
@@ -96,8 +97,8 @@ def print_calibration(estimate: Estimate, scale: Scale | None = None) -> None:
 
 
 def _show_steps(
-    estimate: Estimate, columns: dict[str, list[Any]], names: tuple[str, ...]
-) -> tuple[dict[str, list[Any]], tuple[str, ...]]:
+    estimate: Estimate, columns: Columns, names: tuple[str, ...]
+) -> tuple[Columns, tuple[str, ...]]:
     """Call columns as they are called with steps, and add one for each threshold."""
     called = {"difficulty": "location", "right": "score"}
     renamed_columns = {called.get(name, name): values for name, values in columns.items()}

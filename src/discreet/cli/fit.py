@@ -70,6 +70,7 @@ from discreet.cli.output import (
     working,
 )
 from discreet.errors import AssumedReading, BadResponses, BadUsage
+from discreet.tabular import Columns
 
 if TYPE_CHECKING:
     from discreet.answers.ratings import Ratings
@@ -349,7 +350,7 @@ def _describe_check(model_check: ModelCheck) -> dict[str, Any]:
     }
 
 
-def _print_check(model_check: ModelCheck, change: dict[str, list[Any]] | None) -> None:
+def _print_check(model_check: ModelCheck, change: Columns | None) -> None:
     estimate = model_check.estimate
     for doubt in model_check.doubts:
         say(doubt)

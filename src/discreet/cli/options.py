@@ -28,6 +28,7 @@ from discreet.choices import Relation
 from discreet.cli.output import be_quiet, check_writable, guard, show_result, write_tables
 from discreet.errors import refuse_address
 from discreet.privacy.mechanisms import MECHANISMS, mechanisms_for
+from discreet.tabular import Columns
 
 # Set before the libraries load: each reads its own variable, once.
 THREAD_VARIABLES = (
@@ -113,7 +114,7 @@ class ResultOptions:
         """Refuse, before any work is done, a folder where these files could not be written."""
         check_writable(self.out, names, force=self.force)
 
-    def write(self, tables: Mapping[str, dict[str, list[Any]]]) -> list[Path]:
+    def write(self, tables: Mapping[str, Columns]) -> list[Path]:
         """Write confidential tables where that was asked for, and return their paths."""
         return [] if self.out is None else write_tables(self.out, tables)
 

@@ -50,6 +50,7 @@ from discreet.errors import (
     saying_it_otherwise,
     write_line,
 )
+from discreet.tabular import Columns
 from discreet.text import json_text
 
 if TYPE_CHECKING:
@@ -256,14 +257,14 @@ def list_rows(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def confidential(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
+def confidential(columns: Columns) -> Columns:
     """Return a table with a column that says what it is."""
     # A column rather than a comment line: every program reads it, and it survives a join.
     rows = len(next(iter(columns.values())))
     return {**columns, "access": ["confidential"] * rows}
 
 
-def write_tables(folder: Path, tables: Mapping[str, dict[str, list[Any]]]) -> list[Path]:
+def write_tables(folder: Path, tables: Mapping[str, Columns]) -> list[Path]:
     """Write confidential tables as CSV, all or none, and return where they are."""
     from discreet.report.formats import write_csv
 

@@ -46,6 +46,7 @@ from discreet.cli.output import (
 )
 from discreet.cli.release import print_release
 from discreet.errors import BadUsage
+from discreet.tabular import Columns
 
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
@@ -391,7 +392,7 @@ GIVEN_OUT = {"uniform": "at random", "booklets": "in booklets of two neighbourin
 
 
 def _show_comparison(plans: dict[str, Plan]) -> None:
-    columns: dict[str, list[Any]] = {
+    columns: Columns = {
         "mechanism": list(plans),
         "standard error": [one.rmse for one in plans.values()],
         "worth in persons": [one.equivalent_persons for one in plans.values()],

@@ -39,7 +39,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,10 +52,10 @@ from discreet.models.conditional import Patterns, group_patterns
 from discreet.models.conditional.batches import conditional_work, plan_batches
 from discreet.models.conditional.moments import evaluate_conditional
 from discreet.models.structure import rating_basis
-from discreet.results.calibrated import Calibration
+from discreet.results.calibrated import Calibration, find_source
 from discreet.results.estimate import Status
 from discreet.schema import Count
-from discreet.tabular import Tabular, brief_repr, find_rows
+from discreet.tabular import Columns, Tabular, brief_repr, find_rows
 from discreet.types import BoolArray, FloatArray, IndexArray, Int8Array, Int64Array
 
 #: Share of reports with an alarm where the model holds.
@@ -164,7 +163,7 @@ class FitCutoffs(Tabular):
         infit, outfit = (np.concatenate([one, nothing])[rows] for one in (self.infit, self.outfit))
         return ItemLimits(infit, outfit, self.replications)
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One row per item: infit_low, infit_high, outfit_low, outfit_high."""
         return {"item": list(self.items), **list_bands(self)}
 
@@ -394,7 +393,7 @@ class _Refit:
     weight: FloatArray
 
     @classmethod
-    def of(cls, simulation: _Simulation, calibration: Any) -> _Refit:
+    def of(cls, simulation: _Simulation, calibration: Calibration) -> _Refit:
         fitted, patterns = simulation.thresholds, simulation.patterns.weigh(simulation.weight)
         threshold = np.where(np.isnan(fitted), np.inf, fitted)
         sums = evaluate_conditional(plan_batches(patterns, threshold), threshold)
@@ -410,9 +409,9 @@ class _Refit:
         return np.asarray(self.fitted + moves.reshape(reached.shape))
 
 
-def _free_basis(calibration: Any, fitted: FloatArray) -> FloatArray:
+def _free_basis(calibration: Calibration, fitted: FloatArray) -> FloatArray:
     """Return how thresholds follow from what was estimated, ``[item * step, parameter]``."""
-    source = getattr(calibration, "estimate", calibration)
+    source = find_source(calibration)
     status = getattr(source, "status", None)
     if status is None or getattr(source, "guarantee", None) is not None:
         return np.zeros((fitted.size, 0))

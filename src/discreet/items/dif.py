@@ -37,7 +37,7 @@ from discreet.items.mantel_haenszel import match_scores
 from discreet.models.categories import RATING_SCALE, choose_model, leave_unused
 from discreet.models.methods import FitRequest
 from discreet.results.estimate import two_sided_quantile
-from discreet.tabular import Tabular, list_field_columns
+from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.types import BoolArray, FloatArray, Int64Array
 
 DIF_TESTS: tuple[str, ...] = get_args(DifTest)
@@ -85,7 +85,7 @@ class OmnibusDif(Tabular):
     p_value: FloatArray
     p_adjusted: FloatArray
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column."""
         names = ("statistic", "degrees", "p_value", "p_adjusted")
         return {"item": list(self.item), **list_field_columns(self, *names)}
@@ -181,9 +181,9 @@ class DifTable(Tabular):
         return [*super().describe(), *([bound] if self.largest == self.largest else []),
                 *self.caveats]  # fmt: skip
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column."""
-        about: dict[str, list[Any]] = {"item": list(self.item), **list_steps(self.step)}
+        about: Columns = {"item": list(self.item), **list_steps(self.step)}
         return {
             **about,
             "reference": [self.reference] * len(self.item),

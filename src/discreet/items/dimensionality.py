@@ -30,7 +30,7 @@ from discreet.results.calibrated import Calibration
 from discreet.results.chances import score_moments
 from discreet.results.estimate import Estimate
 from discreet.schema import Along, AtLeast, Count, Finite, Logit, Proportion
-from discreet.tabular import Tabular, list_field_columns
+from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.text import count_of
 from discreet.types import BoolArray, FloatArray, Int8Array
 
@@ -110,7 +110,7 @@ class Dimensionality(Tabular):
         sentence = f"dimensionality is that of {self.persons:,} evenly chosen persons"
         return (FitWarning(WarningKind.SAMPLED, sentence),)
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One row per component: component, eigenvalue, expected, limit, p_value, share."""
         total = max(len(self.items), 1)
         return {
@@ -143,7 +143,7 @@ class Contrast(Tabular):
     difficulty: tuple[float, ...]
     loading: tuple[float, ...]
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One row per item: item, difficulty, loading, end."""
         return {
             "item": list(self.items),
@@ -365,7 +365,7 @@ class ReliabilityByTestlet(Tabular):
         """By how much single items overstate the person separation reliability."""
         return self.reliability[0] - self.reliability[1]
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """Two rows: single items and testlets, with items, reliability and alpha."""
         columns = list_field_columns(self, "items", "reliability", "alpha")
         return {"of": ["single items", "testlets"], **columns}

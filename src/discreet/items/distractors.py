@@ -19,9 +19,9 @@ from discreet.models.calibrate import calibrate
 from discreet.persons.scoring import score
 from discreet.results.estimate import Estimate
 from discreet.schema import Along, Count, Logit, Proportion
-from discreet.tabular import Tabular, list_field_columns
+from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.text import name_some
-from discreet.types import FloatArray
+from discreet.types import FloatArray, Vector
 
 #: Groups of persons of similar ability in a curve of shares.
 GROUPS = 5
@@ -90,7 +90,7 @@ class Distractors(Tabular):
         """Numbers of the rows with a flag."""
         return tuple(row for row, flag in enumerate(self.flag) if flag)
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column: item, option, right, chosen, share, ability, point_biserial, flag.
 
         Numbers that do not exist are NaN.
@@ -205,7 +205,7 @@ def _tell(
     return rows
 
 
-def _correlate(took: Any, ability: FloatArray) -> float:
+def _correlate(took: Vector, ability: FloatArray) -> float:
     took, ability = took[np.isfinite(ability)], ability[np.isfinite(ability)]
     if len(ability) < 2 or took.all() or not took.any() or np.ptp(ability) == 0:
         return float("nan")
@@ -216,7 +216,7 @@ def _is_abler(correlation: float, chosen: int, answered: int) -> bool:
     return chosen >= FEW_CHOOSERS and correlation * np.sqrt(answered) > ONE_SIDED
 
 
-def _share(took: Any, ability: FloatArray, group: Any) -> Share:
+def _share(took: Vector, ability: FloatArray, group: Vector) -> Share:
     return tuple(
         (float(ability[mine].mean()), float(took[mine].mean()), int(mine.sum()))
         for number in range(GROUPS)

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
@@ -42,11 +42,11 @@ from discreet.models.categories import category_totals, weigh_categories
 from discreet.models.item_parameters import known_difficulties
 from discreet.persons.large import is_many, sum_many
 from discreet.persons.scoring import PersonScores
-from discreet.results.calibrated import Calibration
+from discreet.results.calibrated import Calibration, find_source
 from discreet.results.chances import category_chances, count_item_steps, slope_terms
 from discreet.results.limits import FIT_BOUND
 from discreet.schema import Along
-from discreet.tabular import Tabular, find_rows, list_field_columns
+from discreet.tabular import Columns, Tabular, find_rows, list_field_columns
 from discreet.types import FloatArray, Int64Array
 
 MEASURED = "measured"
@@ -125,7 +125,7 @@ class ItemFit(Tabular):
             **numbers,
         )
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column."""
         numbers = (*CONDITIONAL, *MEAN_SQUARES, *BOUNDED, *SLOPES)
         columns = list_field_columns(self, "answers", *numbers, "status")
@@ -154,7 +154,7 @@ class PersonFit(Tabular):
     conditional_infit: FloatArray
     conditional_outfit: FloatArray
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column; the columns of the scores first."""
         return {**self.scores.to_dict(), **list_field_columns(self, *CONDITIONAL, *MEAN_SQUARES)}
 
@@ -218,7 +218,7 @@ class FitStatistics(Tabular):
     warnings: tuple[FitWarning, ...] = ()
     categories: CategoryFit | None = None
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """Reliability of persons and of items, one row each; items and persons have their own."""
         rows = [self.person_reliability.to_dict(), self.item_reliability.to_dict()]
         numbers = {name: [row[name] for row in rows] for name in rows[0]}
@@ -500,9 +500,9 @@ def compare_spread(
     return Reliability(float(variance), float(np.average(se**2, weights=weight)))
 
 
-def _item_reliability(calibration: Any) -> Reliability:
+def _item_reliability(calibration: Calibration) -> Reliability:
     """From the standard errors of the calibration; NaN where it has none."""
-    source = getattr(calibration, "estimate", calibration)
+    source = find_source(calibration)
     _, b = known_difficulties(calibration)
     se = getattr(source, "se", None)
     if se is None:
@@ -554,7 +554,7 @@ class CategoryFit(Tabular):
     se: FloatArray
     answers_without_extremes: Int64Array
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column."""
         return {"item": list(self.item), **list_field_columns(self, *COLUMNS)}
 
@@ -565,7 +565,9 @@ COLUMNS = (
 )
 
 
-def describe_categories(prepared: Prepared, sums: Sums, calibration: Any) -> CategoryFit | None:
+def describe_categories(
+    prepared: Prepared, sums: Sums, calibration: Calibration
+) -> CategoryFit | None:
     """Return the categories of all items that have numbers; None of right and wrong answers."""
     if prepared.thresholds.shape[1] == 1:
         return None
@@ -596,9 +598,9 @@ def _into(step: FloatArray) -> FloatArray:
     return np.column_stack([np.full(len(step), np.nan), step])
 
 
-def _errors(prepared: Prepared, calibration: Any) -> FloatArray:
+def _errors(prepared: Prepared, calibration: Calibration) -> FloatArray:
     """Return standard errors of the thresholds; NaN where the calibration has none."""
-    source = getattr(calibration, "estimate", calibration)
+    source = find_source(calibration)
     ladder = getattr(source, "ladder", None)
     if ladder is None:
         return np.full(prepared.thresholds.shape, np.nan)

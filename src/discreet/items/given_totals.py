@@ -32,7 +32,7 @@ import numpy as np
 from discreet.items.residuals import Prepared
 from discreet.jit import compiled_loop
 from discreet.models.conditional import Patterns, group_patterns
-from discreet.tabular import Tabular, list_field_columns
+from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.types import FloatArray, IndexArray, Int8Array, Int64Array
 
 #: Variances given the total below this are those of answers that the total determines.
@@ -238,7 +238,7 @@ class UnexpectedAnswers(Tabular):
     expected: FloatArray
     z: FloatArray
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column, the most unexpected answer first."""
         numbers = list_field_columns(self, "observed", "expected", "z")
         return {"person": list(self.person), "item": list(self.item), **numbers}

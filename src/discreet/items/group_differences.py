@@ -22,7 +22,7 @@ from discreet.items.groups import FEW_PERSONS, Split, split_groups, warn_of_smal
 from discreet.models.calibrate import calibrate
 from discreet.models.methods import FitRequest, choose_keeping
 from discreet.results.estimate import Estimate, Status, draw_errors
-from discreet.tabular import Tabular, list_field_columns
+from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 
 if TYPE_CHECKING:
@@ -417,7 +417,7 @@ class WaldTest(Tabular):
     choice: str = ""
     step: tuple[int, ...] = ()
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column."""
         difficulties = dict(zip(self.groups, self.difficulty.tolist(), strict=True))
         columns = list_field_columns(self, "z", "p_value", "status")

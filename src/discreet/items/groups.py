@@ -21,7 +21,7 @@ from discreet.errors import BadResponses, BadUsage, FitWarning, WarningKind
 from discreet.persons.scoring import score
 from discreet.results.calibrated import Calibration
 from discreet.results.estimate import two_sided_quantile
-from discreet.tabular import Tabular, list_field_columns
+from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array, Texts
 
 SCORE_SPLITS = ("mean score", "median score")
@@ -301,7 +301,7 @@ class GroupMeans(Tabular):
     test: DesignTest
     warnings: tuple[FitWarning, ...] = ()
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column."""
         return {"group": list(self.group), **list_field_columns(self, *MEAN_COLUMNS[1:])}
 

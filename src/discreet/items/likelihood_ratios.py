@@ -40,7 +40,7 @@ from discreet.models.categories import (
 from discreet.models.conditional.estimator import find_maximum
 from discreet.models.conditional.maximise import ConditionalFit
 from discreet.models.connectivity import classify
-from discreet.tabular import Tabular
+from discreet.tabular import Columns, Tabular
 from discreet.text import count_of, name_some
 from discreet.types import BoolArray, FloatArray, IndexArray
 
@@ -91,7 +91,7 @@ class AndersenTest(Tabular):
     warnings: tuple[FitWarning, ...] = ()
     split: str = ""
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column: item, and its difficulty in each group."""
         difficulties = zip(self.groups, self.difficulty.tolist(), strict=True)
         return {"item": list(self.items), **dict(difficulties)}
@@ -432,7 +432,7 @@ class StepModelTest(Tabular):
     excluded: tuple[str, ...] = ()
     warnings: tuple[FitWarning, ...] = ()
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One row per model: model, log_likelihood, free, aic."""
         pairs = zip(self.log_likelihoods, self.free, strict=True)
         return {

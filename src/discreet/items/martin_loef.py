@@ -20,7 +20,7 @@ from discreet.items.groups import take_group
 from discreet.items.likelihood_ratios import judge_gain, list_excluded, list_full, tell_excluded
 from discreet.models.categories import RATING_SCALE, choose_model, leave_unused, weigh_categories
 from discreet.models.conditional.estimator import find_maximum
-from discreet.tabular import Tabular, list_field_columns
+from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.text import name_some
 from discreet.types import FloatArray, Int64Array
 
@@ -75,7 +75,7 @@ class MartinLoefTest(Tabular):
     excluded: tuple[str, ...]
     warnings: tuple[FitWarning, ...] = ()
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column: item, part, difficulty, apart."""
         return {"item": list(self.items), **list_field_columns(self, "part", "difficulty", "apart")}
 

@@ -15,7 +15,6 @@ those without the item itself, which would otherwise look steeper than it is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -26,7 +25,7 @@ from discreet.items.groups import take_group
 from discreet.models.categories import refuse_steps
 from discreet.persons.scoring import PersonScores, score
 from discreet.results.calibrated import Calibration
-from discreet.tabular import Tabular, list_field_columns
+from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.types import BoolArray, FloatArray, Int64Array
 
 #: Expected share of false alarms among the items that are flagged.
@@ -108,7 +107,7 @@ class Mislabelled(Tabular):
         rows = zip(*(columns[name] for name in names), strict=True)
         return tuple((item, slope, se, p) for item, slope, se, p, flagged in rows if flagged)
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column, the most suspicious item first."""
         names = ("answers", "discrimination", "se", "probability", "flagged")
         columns = {"item": list(self.items), **list_field_columns(self, *names)}
@@ -171,7 +170,9 @@ class _Grouped:
     ability: FloatArray
 
 
-def _group_answers(responses: Responses, scores: PersonScores, calibration: Any) -> _Grouped:
+def _group_answers(
+    responses: Responses, scores: PersonScores, calibration: Calibration
+) -> _Grouped:
     """Add up answers and abilities of persons of like ability."""
     measured = np.flatnonzero(np.isfinite(scores.ability))
     groups = min(PERSON_GROUPS, len(measured))
@@ -191,7 +192,7 @@ def _group_answers(responses: Responses, scores: PersonScores, calibration: Any)
     return _Grouped(count, np.divide(total, count, out=np.zeros_like(total), where=count > 0))
 
 
-def _abilities(responses: Responses, scores: PersonScores, calibration: Any) -> FloatArray:
+def _abilities(responses: Responses, scores: PersonScores, calibration: Calibration) -> FloatArray:
     """Abilities, ``[person, 1]``; of a short test, without the item itself, ``[person, item]``."""
     if responses.n_items > SHORT:
         return scores.ability[:, None]

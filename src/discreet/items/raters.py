@@ -19,8 +19,8 @@ from discreet.errors import BadUsage
 from discreet.items.groups import adjust
 from discreet.jit import compiled_loop
 from discreet.results.estimate import Estimate
-from discreet.tabular import Tabular, brief_repr, list_field_columns
-from discreet.types import FloatArray, IndexArray, Int64Array, Texts
+from discreet.tabular import Columns, Tabular, brief_repr, list_field_columns
+from discreet.types import FloatArray, IndexArray, Int64Array, Texts, Vector
 
 ITEM = "item"
 #: Newton steps for a person's measure, at most.
@@ -81,7 +81,7 @@ class LevelFit(Tabular):
     expected: FloatArray
     agreement_z: FloatArray
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column; the first is called as the facet is."""
         names = [field.name for field in fields(self) if field.name not in ("name", "levels")]
         return {self.name: list(self.levels), **list_field_columns(self, *names)}
@@ -123,7 +123,7 @@ class RatedPersons(Tabular):
     observed: FloatArray
     fair: FloatArray
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column: person, measure, se, ratings, observed, fair."""
         names = ("measure", "se", "ratings", "observed", "fair")
         return {"person": self.persons.tolist(), **list_field_columns(self, *names)}
@@ -170,7 +170,7 @@ class BiasTable(Tabular):
     p: FloatArray
     adjusted: FloatArray
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column, the two facets first."""
         numbers = list_field_columns(self, "ratings", "bias", "se", "p", "adjusted")
         return {self.names[0]: list(self.first), self.names[1]: list(self.second), **numbers}
@@ -287,7 +287,7 @@ class _Scores:
             return self.estimate.facets[name].levels
         return self.ratings.items if name == ITEM else self.ratings.facets[name]
 
-    def chances(self, level: FloatArray, item: Any) -> FloatArray:
+    def chances(self, level: FloatArray, item: Vector) -> FloatArray:
         """Return the chance of every category at ability minus severity."""
         logits = np.cumsum(level[:, None] - self.thresholds[item], axis=1)
         logits = np.column_stack([np.zeros(len(level)), logits])
@@ -351,7 +351,7 @@ def _measure_persons(model: _Scores) -> tuple[FloatArray, FloatArray]:
 
 
 @compiled_loop
-def _sum_agreement(start: Any, score: Any, chance: Any, code: Any, out: Any) -> None:
+def _sum_agreement(start: Vector, score: Vector, chance: Vector, code: Vector, out: Vector) -> None:
     """Add, for each level, comparisons, equal scores, expected ones and their variance."""
     for g in range(len(start) - 1):
         for a in range(start[g], start[g + 1]):
@@ -464,7 +464,7 @@ def _cross(study: RatingStudy, names: tuple[str, str], adjustment: Adjustment) -
 _PersonSums = tuple[FloatArray, FloatArray, IndexArray]
 
 
-def _sum_persons(person: Any, level: Any, residual: FloatArray) -> _PersonSums:
+def _sum_persons(person: Vector, level: Vector, residual: FloatArray) -> _PersonSums:
     key = level * (int(person.max(initial=0)) + 1) + person
     _, first, entry = np.unique(key, return_index=True, return_inverse=True)
     sums = np.bincount(entry, residual).astype(float)

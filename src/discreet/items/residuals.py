@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +27,7 @@ from discreet.persons.measures import GRID, NormalPrior, estimate_prior
 from discreet.persons.scoring import PersonScores, PersonStatus, score
 from discreet.results.calibrated import Calibration
 from discreet.results.chances import category_chances, log_totals, score_moments
-from discreet.tabular import Tabular, list_field_columns
+from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.types import BoolArray, FloatArray, IndexArray, Int8Array, Int64Array
 
 #: Cells worked on at a time: 8 MB of float64 per array.
@@ -189,7 +188,7 @@ class ResidualCorrelations(Tabular):
     share: float
     loading: FloatArray
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """Pairs, the largest excess over the mean first: item, other, q3, excess, persons."""
         first, second = np.triu_indices(len(self.items), 1)
         value = self.q3[first, second]

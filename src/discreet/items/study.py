@@ -50,7 +50,7 @@ from discreet.persons.measures import HalvesTest
 from discreet.persons.scoring import score
 from discreet.results.estimate import Estimate, Status
 from discreet.schema import Count
-from discreet.tabular import AnalysisTable, Tabular
+from discreet.tabular import AnalysisTable, Columns, Tabular
 
 #: Cells (persons times items) that are looked at; above, an even sample of the persons is. That
 #: takes some seconds, and more persons would hardly change the two digits shown.
@@ -151,7 +151,7 @@ class Study(Tabular):
     is_weighted: bool = False
     notes: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """Return the fit of every item; the other results have tables of their own."""
         return self.fit.to_dict()
 

@@ -17,7 +17,7 @@ from discreet.items.cutoffs import list_bands
 from discreet.persons.scoring import tabulate_scores
 from discreet.results.estimate import Estimate
 from discreet.results.limits import FIT_HIGH, FIT_LOW, SURE_T
-from discreet.tabular import AnalysisTable, list_field_columns
+from discreet.tabular import AnalysisTable, Columns, list_field_columns
 from discreet.text import name_some
 from discreet.types import BoolArray, Int64Array
 
@@ -124,7 +124,7 @@ def tabulate_categories(estimate: Estimate, study: Study) -> AnalysisTable | Non
 
 def _count_categories(
     estimate: Estimate, counts: Int64Array, columns: Mapping[str, list[Any]]
-) -> dict[str, list[Any]]:
+) -> Columns:
     """Return answers and shares of all persons, where a sample was looked at."""
     row_of = {item: row for row, item in enumerate(estimate.items)}
     labels = estimate.ladder.labels
@@ -318,7 +318,7 @@ def _list_score_tables(study: Study) -> Iterator[AnalysisTable]:
         )
 
 
-def _add_left_out(columns: Mapping[str, list[Any]], items: Sequence[str]) -> dict[str, list[Any]]:
+def _add_left_out(columns: Mapping[str, list[Any]], items: Sequence[str]) -> Columns:
     """Return columns with a row for each item that was left out, and a status that says so."""
     compared = len(columns["item"])
     status = columns.get("status", ["compared"] * compared)

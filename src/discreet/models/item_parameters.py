@@ -15,7 +15,7 @@ import numpy as np
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.models.categories import match_known
-from discreet.results.calibrated import Calibration
+from discreet.results.calibrated import Calibration, find_source
 from discreet.results.thresholds import pad_steps
 from discreet.types import FloatArray
 
@@ -43,7 +43,7 @@ def known_difficulties(calibration: Calibration) -> tuple[tuple[str, ...], Float
         names = tuple(map(str, calibration))
         values: Any = [_locate(item, value) for item, value in calibration.items()]
     else:
-        source: Any = getattr(calibration, "estimate", calibration)
+        source = find_source(calibration)
         if not (hasattr(source, "items") and hasattr(source, "difficulty")):
             raise BadUsage(
                 f"a calibration has items and a difficulty for each, found "
@@ -113,7 +113,7 @@ def known_thresholds(calibration: Calibration) -> KnownItems:
         As for :func:`known_difficulties`; a mapping may hold a list of thresholds for an item.
     """
     names, b = known_difficulties(calibration)
-    source: Any = getattr(calibration, "estimate", calibration)
+    source = find_source(calibration)
     ladder = None if isinstance(source, Mapping) else getattr(source, "ladder", None)
     if ladder is not None:
         row_of = {name: row for row, name in enumerate(source.items)}

@@ -6,17 +6,16 @@ module loads numba.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from discreet.jit import compiled_loop
+from discreet.types import Vector
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
 
 @compiled_loop
-def eliminate_band(band: Any, width: int) -> None:
+def eliminate_band(band: Vector, width: int) -> None:
     """Eliminate the states from the last to the second, in place.
 
     Afterwards the column of k above the diagonal holds the expected visits to k between
@@ -38,7 +37,7 @@ def eliminate_band(band: Any, width: int) -> None:
 
 
 @compiled_loop
-def substitute_band(band: Any, width: int, log_weights: Any) -> None:
+def substitute_band(band: Vector, width: int, log_weights: Vector) -> None:
     """Fill in the log of the stationary vector, first state first."""
     for k in range(1, band.shape[0]):
         low = max(0, k - width)

@@ -20,7 +20,6 @@ There is no power iteration on M: it can stop far from the answer in silence.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -166,7 +165,7 @@ def iterate_jump_chain(rates: PairMatrix, *, rounds: int) -> tuple[FloatArray, S
     return log_weights, Solution("jump chain from two starts", done, gap)
 
 
-def draw_slow_direction(moves: Any, leaving: FloatArray) -> FloatArray:
+def draw_slow_direction(moves: PairMatrix, leaving: FloatArray) -> FloatArray:
     """Return a vector between -1 and 1 that tells badly linked groups of items apart.
 
     Averaging a random vector over each item's successors leaves the directions in which the

@@ -20,7 +20,7 @@ from discreet.errors import BadUsage, NotConverged
 from discreet.models.conditional import Patterns
 from discreet.persons.measures import ROUNDS, TOL, estimate_prior, sum_pattern_rows
 from discreet.results.chances import count_item_steps, log_totals
-from discreet.tabular import Tabular, brief_repr
+from discreet.tabular import Columns, Tabular, brief_repr
 from discreet.types import FloatArray, IndexArray, Int64Array
 
 #: Half-width of the grid in standard deviations of all abilities.
@@ -63,7 +63,7 @@ class LatentRegression(Tabular):
 
     __repr__ = brief_repr
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One row per term, and the standard deviation in the last one: term, coefficient, se."""
         return {
             "term": [*self.terms, "SD of the rest"],

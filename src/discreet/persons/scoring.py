@@ -35,7 +35,7 @@ from discreet.persons.measures import (
 from discreet.persons.plausible import LatentRegression, code_columns, fit_posterior, take_columns
 from discreet.results.calibrated import Calibration
 from discreet.results.chances import as_thresholds, count_item_steps
-from discreet.tabular import Tabular, brief_repr, list_field_columns
+from discreet.tabular import Columns, Tabular, brief_repr, list_field_columns
 from discreet.text import name_some
 from discreet.types import FloatArray, Int64Array, Texts
 
@@ -134,7 +134,7 @@ class PersonScores(Tabular):
         )
         object.__setattr__(self, "extreme", np.asarray(highest | lowest))
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column: person, ability, se, score, answered, status; pv1, pv2, ..."""
         columns = list_field_columns(self, "ability", "se", "score", "answered")
         words = [str(value) for value in self.status]
@@ -154,7 +154,7 @@ class ScoreTable(Tabular):
 
     __repr__ = brief_repr
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column: score, ability, se, status."""
         words = [str(value) for value in self.status]
         return {**list_field_columns(self, "score", "ability", "se"), "status": words}

@@ -52,7 +52,7 @@ from discreet.report.statement import REFERENCE, write_statement
 from discreet.results.estimate import Estimate
 from discreet.results.ranking import Strengths
 from discreet.results.thresholds import THRESHOLD_COLUMNS
-from discreet.tabular import brief_repr
+from discreet.tabular import Columns, brief_repr
 from discreet.text import spreadsheet_cell
 from discreet.types import FloatArray
 from discreet.words import find_kind, speak, translate_record
@@ -265,7 +265,7 @@ class Published:
             raise BadUsage("this release holds no noisy values, so no groups can be compared")
         return compare_groups(self.noisy, self.estimate.difficulty)
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """Return the numbers of each item, but for its status, which is the same for all."""
         columns = self.result.to_dict()
         return {name: columns[name] for name in find_kind(self.record).columns[:-1]}

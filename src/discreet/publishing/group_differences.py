@@ -8,7 +8,6 @@ Everything here is computed from released values.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.stats import chi2, norm
@@ -18,7 +17,7 @@ from discreet.models.noisy.observations import PUBLIC_SEED
 from discreet.models.noisy.residuals import fit_without_prior
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.wall import Release
-from discreet.tabular import Tabular
+from discreet.tabular import Columns, Tabular
 from discreet.types import FloatArray
 
 #: Draws of the largest of all statistics where nothing differs.
@@ -66,7 +65,7 @@ class PrivateDif(Tabular):
     ets: tuple[tuple[str, ...], ...]
     guarantee: Guarantee
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """Return a row for each item and group."""
         n = len(self.groups)
         columns = ("difference", "se", "p_value", "p_adjusted")

@@ -38,9 +38,14 @@ class HoldsEstimate(Protocol):
 Calibration: TypeAlias = Estimate | Calibrated | HoldsEstimate | Mapping[str, Any]
 
 
+def find_source(calibration: Calibration) -> Any:
+    """Return what holds the numbers: the estimate of a release, or the calibration itself."""
+    return getattr(calibration, "estimate", calibration)
+
+
 def as_estimate(calibration: Calibration, purpose: str) -> Estimate:
     """Return a calibration as an estimate, or say what is needed for the purpose."""
-    source: Any = getattr(calibration, "estimate", calibration)
+    source = find_source(calibration)
     if isinstance(source, Estimate):
         return source
     if isinstance(source, Mapping) and source:

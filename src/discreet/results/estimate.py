@@ -22,7 +22,7 @@ from discreet.results.chances import category_chances
 from discreet.results.facets import FacetLevels, ItemEffectTest, find_reliability
 from discreet.results.thresholds import Thresholds, make_one_step
 from discreet.schema import Along, Count, Distinct, Within
-from discreet.tabular import Tabular, make_frame, make_table
+from discreet.tabular import Columns, Tabular, make_frame, make_table
 from discreet.text import count_of
 from discreet.types import FloatArray, Int64Array
 
@@ -217,7 +217,7 @@ class Estimate(Tabular):
             factor = two_sided_quantile(1 - level, self.degrees)
         return np.stack([value - factor * se, value + factor * se], axis=2)
 
-    def thresholds_to_dict(self) -> dict[str, list[Any]]:
+    def thresholds_to_dict(self) -> Columns:
         """One list per column: item, step, threshold, se, lower, upper, status."""
         interval = self.threshold_interval()
         item, step = np.nonzero(np.arange(max(self.steps)) < np.array(self.steps)[:, None])
@@ -285,13 +285,13 @@ class Estimate(Tabular):
             largest = np.nanmax(np.abs(draws / spread), axis=1)
         return float(np.quantile(largest, level))
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column: item, difficulty, se, lower, upper, status, answers, right.
 
         With weights also the design effect, with anchors the displacement and its error.
         """
         interval = self.interval()
-        columns: dict[str, list[Any]] = {
+        columns: Columns = {
             "item": list(self.items),
             "difficulty": self.difficulty.tolist(),
             "se": self.se.tolist(),
@@ -330,7 +330,7 @@ class Estimate(Tabular):
             ),
         )
 
-    def anchors_to_dict(self) -> dict[str, list[Any]]:
+    def anchors_to_dict(self) -> Columns:
         """One list per column, of the anchored items: item, anchor, displacement, se, reason."""
         held = [i for i, status in enumerate(self.status) if status == Status.ANCHORED]
         missing = np.full(len(self.items), np.nan)

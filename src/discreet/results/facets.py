@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
 from discreet.errors import BadUsage, escape_controls
 from discreet.schema import Along, Distinct
-from discreet.tabular import Tabular, list_field_columns
+from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.text import count_of
 from discreet.types import FloatArray, Int64Array
 
@@ -121,7 +121,7 @@ class FacetLevels(Tabular):
         half = stdtrit(degrees, (1 + level) / 2) * self.se
         return np.column_stack([self.measure - half, self.measure + half])
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column: level, measure, se, lower, upper, status, subset, ratings, persons.
 
         The first column is called as the facet is.

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from discreet.results.differences import (
     sort_out,
 )
 from discreet.results.estimate import Estimate, Solution, Status, check_level, describe_access
-from discreet.tabular import Tabular, brief_repr
+from discreet.tabular import Columns, Tabular, brief_repr
 from discreet.text import name_some
 from discreet.types import FloatArray
 
@@ -88,7 +87,7 @@ class Ranking(Tabular):
 
     __repr__ = brief_repr
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column, for all items that are possibly in, in their order."""
         names = self.possibly_in
         return {
@@ -282,7 +281,7 @@ class Strengths(Tabular):
         """Name the strongest objects and say how sure that is; see :func:`discreet.rank`."""
         return rank(self.estimate, top, level=level, rng=rng)
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column: item, strength, se, lower, upper, status, compared, won."""
         table = self.estimate.to_dict() | {"status": list(self.status)}
         columns = {COLUMNS.get(name, name): values for name, values in table.items()}

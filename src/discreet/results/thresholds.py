@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.schema import Count
+from discreet.tabular import Columns
 from discreet.types import BoolArray, FloatArray, Int64Array
 
 #: The column of the categories that an item's steps lie between, as in "0 1 2".
@@ -103,9 +104,9 @@ class Thresholds:
         """Which steps have a number, ``[item, step]``."""
         return ~np.isnan(self.value)
 
-    def to_columns(self) -> dict[str, list[Any]]:
+    def to_columns(self) -> Columns:
         """Return a row for every item: its categories, and every threshold with its error."""
-        columns: dict[str, list[Any]] = {CATEGORIES: [" ".join(map(str, own)) for own in self.kept]}
+        columns: Columns = {CATEGORIES: [" ".join(map(str, own)) for own in self.kept]}
         for step, (value, se) in enumerate(zip(self.value.T, self.se.T, strict=True), start=1):
             columns[f"threshold_{step}"] = value.tolist()
             columns[f"threshold_{step}_se"] = se.tolist()

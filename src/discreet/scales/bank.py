@@ -26,11 +26,11 @@ from discreet.coding.agreement import join_readings
 from discreet.coding.reading import Reading
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Guarantee
-from discreet.results.calibrated import Calibration, as_estimate
+from discreet.results.calibrated import Calibration, as_estimate, find_source
 from discreet.results.thresholds import Thresholds, join_ladders, make_one_step
 from discreet.saving import write_value
 from discreet.scales.linking import FLAG_AT, Link, link_calibrations
-from discreet.tabular import Tabular, list_field_columns
+from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.text import spreadsheet_cell
 from discreet.types import FloatArray
 
@@ -111,7 +111,7 @@ class Bank(Tabular):
             ladder=None if self.ladder is None else self.ladder.select(use),
         )
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column: item, difficulty, se, n, source, status.
 
         With steps also the categories, and a threshold and its error for every step.
@@ -275,7 +275,7 @@ def _cell(value: Any) -> Any:
     return "" if missing else spreadsheet_cell(value)
 
 
-def shrink(calibration: Any) -> dict[str, float]:
+def shrink(calibration: Calibration) -> dict[str, float]:
     """Draw difficulties towards their mean, each by as much as its standard error says.
 
     Who looks for items of a certain difficulty finds above all those whose estimate is there by
@@ -306,7 +306,7 @@ def shrink(calibration: Any) -> dict[str, float]:
     2.11
     """
     bank = calibration.active() if isinstance(calibration, Bank) else calibration
-    source = getattr(bank, "estimate", bank)
+    source = find_source(bank)
     b, se = (np.asarray(getattr(source, name, ()), dtype=float) for name in ("difficulty", "se"))
     use = np.flatnonzero(np.isfinite(b) & np.isfinite(se)) if len(b) == len(se) else ()
     if not len(use):

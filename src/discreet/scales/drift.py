@@ -48,7 +48,7 @@ from discreet.scales.slopes import (
     free_item,
     shift_item,
 )
-from discreet.tabular import Tabular, list_field_columns
+from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.text import count_of, name_some
 from discreet.types import BoolArray, FloatArray, IndexArray
 
@@ -142,7 +142,7 @@ class Drift(Tabular):
         about = f"{count_of(len(self.items))} in {len(self.periods)} periods, {moved} moved"
         return [about, *([self.choice] if self.choice else [])]
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column: item, change, se, p_value, p_adjusted, moved, and each period."""
         columns = list_field_columns(
             self, "items", "change", "change_se", "p_value", "p_adjusted", "moved"

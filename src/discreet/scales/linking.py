@@ -28,9 +28,9 @@ from discreet.items.groups import chi_squared_tail
 from discreet.persons.scoring import PersonScores, PersonStatus
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
-from discreet.results.calibrated import Calibration
+from discreet.results.calibrated import Calibration, find_source
 from discreet.results.estimate import Estimate
-from discreet.tabular import Tabular, list_field_columns
+from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.text import name_some
 from discreet.types import BoolArray, FloatArray
 
@@ -144,7 +144,7 @@ class Link(Tabular):
             guarantee=guarantee,
         )
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column: item (or person), drift, se, z, flagged."""
         columns = list_field_columns(self, "items", "drift", "drift_se", "z", "flagged")
         names = {"items": self.by.removesuffix("s"), "drift_se": "se"}
@@ -243,11 +243,9 @@ def _link_by(base: Any, new: Any) -> str:
     return PERSONS if persons[0] else ITEMS
 
 
-def find_guarantee(calibration: Any) -> Guarantee | None:
+def find_guarantee(calibration: Calibration) -> Guarantee | None:
     """Return the guarantee of a calibration, None where it has none."""
-    guarantee: Guarantee | None = getattr(
-        getattr(calibration, "estimate", calibration), "guarantee", None
-    )
+    guarantee: Guarantee | None = getattr(find_source(calibration), "guarantee", None)
     return guarantee
 
 
@@ -281,7 +279,7 @@ def differ_in_steps(calibrations: Sequence[Any]) -> tuple[str, ...]:
     """Return the items that have other categories in one calibration than in another."""
     categories_of: dict[str, set[tuple[int, ...]]] = {}
     for calibration in calibrations:
-        source = getattr(calibration, "estimate", calibration)
+        source = find_source(calibration)
         if not hasattr(source, "difficulty"):
             continue  # refused, with a reason, where it is used
         ladder = getattr(source, "ladder", None)
@@ -312,9 +310,9 @@ def _measured(scores: PersonScores, _which: str) -> dict[str, tuple[float, float
     return {str(name): (ability, se) for (name, ability, se), use in pairs if use}
 
 
-def usable_items(calibration: Any, which: str) -> dict[str, tuple[float, float]]:
+def usable_items(calibration: Calibration, which: str) -> dict[str, tuple[float, float]]:
     """Return difficulty and standard error of every item that has both."""
-    source = getattr(calibration, "estimate", calibration)
+    source = find_source(calibration)
     if not all(hasattr(source, name) for name in ("items", "difficulty", "se")):
         raise BadUsage(
             f"the {which} calibration is a {type(calibration).__name__}; a link needs items with "

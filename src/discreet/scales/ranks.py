@@ -26,7 +26,7 @@ from discreet.results.differences import (
     name_without_error,
 )
 from discreet.results.estimate import Estimate, check_level, two_sided_quantile
-from discreet.tabular import Tabular, list_field_columns
+from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.text import count_of, name_some
 from discreet.types import FloatArray, Int64Array
 from discreet.words import ENGLISH, Language, ReleaseKind, mark_of
@@ -102,7 +102,7 @@ class RankRanges(Tabular):
         is_sure = (self.first == self.last) & (self.first == np.arange(1, len(self.items) + 1))
         return self.items[: int(np.argmin([*is_sure, False]))]
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column: item, difficulty, first, last."""
         columns = list_field_columns(self, "items", "difficulty", "first", "last")
         return {"item": columns.pop("items"), **columns}
@@ -327,7 +327,7 @@ class ItemOrder:
     """
 
     ranges: RankRanges
-    neighbours: dict[str, list[Any]]
+    neighbours: Columns
     pairs: dict[str, Any] | None
 
 

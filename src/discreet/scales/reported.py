@@ -19,6 +19,7 @@ import numpy.typing as npt
 from discreet.checking import as_numbers, checked
 from discreet.errors import BadUsage
 from discreet.saving import Kept
+from discreet.tabular import Columns
 from discreet.types import FloatArray
 
 #: Columns of tables that are places on the scale.
@@ -110,7 +111,7 @@ class Scale(Kept):
         """Return standard errors, or other distances, on this scale."""
         return self.slope * np.asarray(se, dtype=np.float64)
 
-    def add_to(self, columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    def add_to(self, columns: Mapping[str, list[Any]]) -> Columns:
         """Return a table with the turned columns beside those in logits, where it has such."""
         turned: dict[str, FloatArray] = {}
         for name, values in columns.items():
