@@ -35,12 +35,13 @@ from discreet.privacy.mechanisms.residuals import (
 from discreet.privacy.protocol import NoiseLaw, Public
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 
-#: Persons who are made up, at least and at most, and cells of persons by items.
-FEWEST_PERSONS, MOST_PERSONS, MOST_CELLS = 4_000, 60_000, 6_000_000
+#: Persons who are made up, at least and at most; their answers, and cells of persons by items.
+FEWEST_PERSONS, MOST_PERSONS = 4_000, 60_000
+MOST_ANSWERS, MOST_CELLS = 1_000_000, 6_000_000
 #: The first steps are taken with one of so many of them.
 FIRST_SHARE = 4
 #: Of these so many stand in matrices of items by items.
-MATRIX_PERSONS = 2_000
+MATRIX_PERSONS = 1_200
 #: Standard deviation of the abilities that are made up; their weights make them what they are.
 DRAWN_SPREAD = 1.5
 #: Standard deviations of the tilts of a standard normal density: mean, spread, skewness, kurtosis.
@@ -268,8 +269,9 @@ def make_up(crowd: Crowd, public: Public) -> MadeUp:
     rng = np.random.default_rng(PUBLIC_SEED)
     cells, takers = make_cells(public), crowd.takers
     lengths = [len(form) for form in cells.forms]
-    persons = int(np.clip(crowd.persons, FEWEST_PERSONS, MOST_PERSONS))
-    persons = max(500, min(persons, MOST_CELLS // len(public.items)))
+    typical = max(float(takers.sum()) / crowd.persons, 1.0)
+    limit = min(MOST_PERSONS, MOST_CELLS // len(public.items), int(MOST_ANSWERS / typical))
+    persons = max(500, min(max(round(crowd.persons), FEWEST_PERSONS), limit))
     form = rng.choice(len(lengths), persons, p=crowd.forms)
     kind = rng.choice(cells.counts, persons, p=crowd.counts)
     most = np.array(lengths)[form]

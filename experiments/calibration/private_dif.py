@@ -1,6 +1,6 @@
 """Private differential functioning: errors, false alarms and power over simulated studies.
 
-``python -m experiments.private_dif`` writes ``experiments/private_dif.csv``. 20 items with uniform
+``python -m experiments.calibration.private_dif`` writes ``private_dif.csv``. 20 items with uniform
 difficulties within 2 logits; every second group is half a logit weaker; one item of the second
 group is harder by ``effect``. Noise is seeded: repeatable, and not private.
 """

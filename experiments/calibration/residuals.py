@@ -1,6 +1,6 @@
 """`residuals` beside `margins` and `totals`, on the same answers: error, ratio, coverage.
 
-``python -m experiments.residuals`` writes ``experiments/residuals.csv``. The cells below were
+``python -m experiments.calibration.residuals`` writes ``residuals.csv``. The cells below were
 written down before any of them was run. Every release goes through the real wall, with seeded
 noise: not private, and repeatable. ``margins`` is told nothing of the design, which it does not
 use; ``totals`` and ``residuals`` are told what is stated.
