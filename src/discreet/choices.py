@@ -41,6 +41,7 @@ Repeats = Literal["error", "first", "last"]
 OneMeans = Literal["right", "wrong"]
 #: What to do with cells that are no answers.
 Invalid = Literal["error", "missing"]
+Blank = Literal["missing", "wrong"]
 #: What to do with comparisons that nobody won.
 Ties = Literal["error", "drop"]
 #: How single items are compared between groups.

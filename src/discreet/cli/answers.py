@@ -13,7 +13,16 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
-from discreet.choices import Invalid, Model, OneMeans, Repeats, TableLayout, Ties, WeightingName
+from discreet.choices import (
+    Blank,
+    Invalid,
+    Model,
+    OneMeans,
+    Repeats,
+    TableLayout,
+    Ties,
+    WeightingName,
+)
 from discreet.cli.options import AsJson, Force, argument, flag, option
 from discreet.cli.output import (
     check_writable,
@@ -108,6 +117,8 @@ class ReadingOptions(ReleaseReading):
     steps: Annotated[str, declared("steps")] = ""
     merge: Annotated[list[str] | None, declared("merge")] = None
     skip_rows: Annotated[int, declared("skip_rows")] = 0
+    header_rows: Annotated[int, declared("header_rows")] = 1
+    blank: Annotated[Blank, declared("blank")] = "missing"
     filter: Annotated[Name, declared("filter")] = None
     drop_rows: Annotated[str, declared("drop_rows")] = ""
     key_row: Annotated[Name, declared("key_row")] = None

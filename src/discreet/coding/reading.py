@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, TypedDict, cast, get_args
 
-from discreet.choices import Invalid, Model, OneMeans, Repeats, TableLayout
+from discreet.choices import Blank, Invalid, Model, OneMeans, Repeats, TableLayout
 from discreet.coding.keys import Key, KeyFile, KeyLike, make_key
-from discreet.coding.remedies import Detected
+from discreet.coding.remedies import Detected, TableFinding, refuse_questions
 from discreet.coding.steps import AskedSteps, CategoryScale, make_asked
 from discreet.coding.values import BAD, MISSING, Codes, ValueScoring, make_scoring, split_missing
-from discreet.errors import BadUsage, Remedy
+from discreet.errors import BadUsage, Remedy, name_source
 from discreet.hints import suggest
 
 REPEATS: tuple[str, ...] = get_args(Repeats)
@@ -39,12 +39,15 @@ class Form:
         Whether the first row holds names.
     skip_rows
         Rows above that one which are left out.
+    header_rows
+        Rows that hold names, which are joined.
     """
 
     sheet: str | Sequence[str] | None = None
     delimiter: str | None = None
     header: bool = True
     skip_rows: int = 0
+    header_rows: int = 1
 
     def __post_init__(self) -> None:
         if self.delimiter is not None:
@@ -96,6 +99,9 @@ class Reading:
         False for files whose first row holds no names: columns are then called "1", "2", ...
     skip_rows
         Rows above the row of names that are left out: titles, dates.
+    header_rows
+        Rows that hold names: with 2, "Task 1" above "a)" is "Task 1 a)", and a blank upper cell
+        goes on with the name at its left.
     drop_rows
         Rows of a wide table that are no persons: the text of one of their cells (``"Total"``),
         their number below the names counted from 1, ``"blank"`` for rows without any entry, or
@@ -124,6 +130,8 @@ class Reading:
     categories
         Texts that are categories, from the lowest to the highest: ``["never", "sometimes",
         "always"]``. Of several such lists each item has the one that holds its answers.
+    blank
+        "missing", or "wrong" for tables in which only right answers are ticked.
     invalid
         What to do with a value that is no answer: "error", or "missing" to read it as missing.
     filter
@@ -132,6 +140,8 @@ class Reading:
         Categories that count as one, by item: ``{"Q1": "2+3"}``, with "*" for all items.
     assumed
         Not a keyword: what an inspection of the table decided, which no release takes.
+    unclear
+        Not a keyword: questions of an inspection to which nothing is proposed.
     scale
         Not a keyword: the categories of every item, once they are known.
     looking
@@ -162,6 +172,7 @@ class Reading:
     delimiter: str | None = None
     header: bool = True
     skip_rows: int = 0
+    header_rows: int = 1
     drop_rows: int | str | Sequence[int | str] = ()
     key_row: int | str | None = None
     keep: str | Sequence[str] = ()
@@ -171,11 +182,13 @@ class Reading:
     lowest: int | None = None
     reverse: str | Sequence[str] = ()
     categories: Sequence[str] | Sequence[Sequence[str]] = ()
+    blank: Blank = "missing"
     invalid: Invalid = "error"
     filter: str | None = None
     merge: Mapping[str, Any] | None = None
 
     assumed: tuple[Detected, ...] = field(default=(), compare=False, repr=False)
+    unclear: tuple[TableFinding, ...] = field(default=(), compare=False, repr=False)
     scale: CategoryScale | None = None
     looking: bool = False
     listed: frozenset[str] = frozenset()
@@ -187,6 +200,8 @@ class Reading:
         check_choice("one_means", self.one_means, ("right", "wrong"))
         check_choice("header", self.header, (True, False))
         check_choice("invalid", self.invalid, get_args(Invalid))
+        check_choice("blank", self.blank, get_args(Blank))
+        check_choice("header_rows", self.header_rows, (1, 2))
         if not isinstance(self.skip_rows, int) or self.skip_rows < 0:
             raise BadUsage(
                 f"skip_rows= (--skip-rows) must be a whole number from 0; found {self.skip_rows!r}."
@@ -235,11 +250,14 @@ class Reading:
                 "with steps. Leave out one or the other."
             )
         is_turned = self.layout == "transposed"
-        if self.listed and (self.rows_aside or self.keep or self.categories or is_turned):
+        is_joined = self.header_rows > 1 or self.blank == "wrong"
+        if self.listed and (
+            self.rows_aside or self.keep or self.categories or is_turned or is_joined
+        ):
             raise BadUsage(
                 "a release reads every row, and its item list says what is an item and which steps "
-                "it has. Leave out drop_rows=, key_row=, keep=, categories= and "
-                "layout='transposed'."
+                "it has. Leave out drop_rows=, key_row=, keep=, categories=, header_rows=, blank= "
+                "and layout='transposed'."
             )
         if self.layout == "wide" and (self.item is not None or self.response is not None):
             raise BadUsage(
@@ -283,7 +301,7 @@ class Reading:
     @property
     def form(self) -> Form:
         """How the file itself is read."""
-        return Form(self.sheet, self.delimiter, self.header, self.skip_rows)
+        return Form(self.sheet, self.delimiter, self.header, self.skip_rows, self.header_rows)
 
     @property
     def rows_aside(self) -> tuple[int | str, ...]:
@@ -325,12 +343,25 @@ class Reading:
         """The column that repeated answers are in order of, if one is named."""
         return () if self.order_by is None else (self.order_by,)
 
+    def refuse_unclear(self, source: object) -> Reading:
+        """Return this reading; refuse one of which an inspection left questions open."""
+        if self.unclear:
+            raise refuse_questions(name_source(source), self.unclear)
+        return self
+
     # -- how values become answers ----------------------------------------------------------
 
     @property
     def scoring(self) -> ValueScoring:
         """How values become answers, where nothing is said about their item."""
-        return ValueScoring(self.at_least, self.codes.get("*", ()), otherwise=self._otherwise)
+        return ValueScoring(
+            self.at_least, self.codes.get("*", ()), otherwise=self._otherwise, blank=self._blank
+        )
+
+    @property
+    def _blank(self) -> int:
+        """The code of a blank cell."""
+        return 0 if self.blank == "wrong" else MISSING
 
     @property
     def _otherwise(self) -> int:
@@ -373,12 +404,14 @@ class Reading:
         right = self.right.get(item)
         if right is None:
             codes = None if self.scale is None else self.scale.codes.get(item)
-            return ValueScoring(self.at_least, missing, codes=codes, otherwise=self._otherwise)
-        return ValueScoring(None, missing, frozenset(right))
+            return ValueScoring(
+                self.at_least, missing, codes=codes, otherwise=self._otherwise, blank=self._blank
+            )
+        return ValueScoring(None, missing, frozenset(right), blank=self._blank)
 
 
 #: Fields about values, which mean the same in every table of a questionnaire; then those of steps.
-SCORING_FIELDS = ("missing", "at_least", "one_means", "key")
+SCORING_FIELDS = ("missing", "at_least", "one_means", "key", "blank")
 VALUE_FIELDS = (*SCORING_FIELDS, "lowest", "reverse", "merge", "categories", "steps", "model")
 
 #: The column that says from which sheet of a workbook a row is.
@@ -471,8 +504,10 @@ class FitWords(ListedWords, total=False):
     steps: int | Mapping[str, int] | None
     lowest: int | None
     merge: Mapping[str, Any] | None
+    header_rows: int
     drop_rows: int | str | Sequence[int | str]
     key_row: int | str | None
+    blank: Blank
     keep: str | Sequence[str]
     categories: Sequence[str] | Sequence[Sequence[str]]
     reading: Reading
@@ -529,7 +564,8 @@ def join_words(words: Mapping[str, Any]) -> Reading:
     if whole is None:
         return Reading(**options)
     assumed = tuple(one for one in whole.assumed if one.option not in options)
-    return Reading(**{**whole.stated, **options}, assumed=assumed)
+    unclear = tuple(one for one in whole.unclear if not one.is_settled(options))
+    return Reading(**{**whole.stated, **options}, assumed=assumed, unclear=unclear)
 
 
 #: A reading that states nothing.

@@ -1,7 +1,6 @@
-"""Options of reading, and the remedies, decisions and questions of an inspection.
+"""Remedies, and the questions of an inspection whose answers they are.
 
-In: keywords of :func:`discreet.read_responses`, which :data:`READING_FIELDS` lists with their help
-texts (it imports nothing heavy, so that commands can show their options at once). Out: values that
+In: keywords of :func:`discreet.read_responses`. Out: values that
 a message, a page or a program can show, and how somebody types them in Python and on the command
 line. A message and a program that offers the remedy thus never say two things; every answer to a
 question is a change of the reading.
@@ -14,9 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.errors import BadResponses, Remedy
-
-# fmt: on
+from discreet.errors import BadResponses, Remedy, escape_controls
 
 #: Delimiters that are hard to type, as options name them.
 DELIMITER_WORDS = {"\t": "tab", " ": "space"}
@@ -157,3 +154,74 @@ def capitalise(words: str) -> str:
 
 
 # -- what an inspection says -------------------------------------------------------------------
+
+#: Fields that say what a column is.
+ROLE_FIELDS = {"ignore", "group", "keep"}
+#: Fields that hold several values: an answer adds to them.
+LISTS = ("ignore", "group", "missing", "drop_rows", "keep", "reverse")
+
+
+@dataclass(frozen=True)
+class TableFinding:
+    """Something that is unclear or looks wrong, and what may be done about it.
+
+    Attributes
+    ----------
+    field
+        The field of the reading that it is about.
+    question
+        In plain words.
+    answers
+        What may be answered. ``options`` of each is the change of the reading; ``asks`` names a
+        field whose value only the user knows.
+    cells
+        Where: columns, rows or cells, as a person would look for them.
+    is_open
+        Whether the user has to answer. Otherwise the proposed answer is taken and can be undone.
+    marked
+        The number of the answer that the evidence is for, which is proposed; None where nothing
+        speaks for one of them, and reading stops there.
+    """
+
+    field: str
+    question: str
+    answers: tuple[Remedy, ...] = ()
+    cells: tuple[str, ...] = ()
+    is_open: bool = True
+    marked: int | None = 0
+
+    @property
+    def proposed(self) -> Mapping[str, Any]:
+        """What is proposed: the change of the reading of the marked answer, if there is one."""
+        return self.answers[self.marked].options if self.answers and self.marked is not None else {}
+
+    @property
+    def asks(self) -> str:
+        """The field that only the user knows, where the first answer asks for one."""
+        return self.answers[0].asks if self.answers else ""
+
+    def is_settled(self, options: Mapping[str, Any]) -> bool:
+        """Say whether what is stated answers the question."""
+        columns = {one for name in ROLE_FIELDS for one in list_values(options.get(name))}
+        is_about_columns = self.field in ROLE_FIELDS and {*self.cells} <= columns
+        return is_about_columns or (self.field in options and self.field not in LISTS)
+
+
+def list_values(value: Any) -> list[Any]:
+    """Return one value or several as a list."""
+    return [] if value is None else [value] if isinstance(value, str | int) else list(value)
+
+
+def refuse_questions(
+    name: str, questions: Sequence[TableFinding], command: str = ""
+) -> BadResponses:
+    """Return an error with all questions about a table, and the one command that answers them."""
+    listed = [f"({n}) {one.question}" for n, one in enumerate(questions, start=1)]
+    count = "one thing is" if len(listed) == 1 else f"{len(listed)} things are"
+    error = BadResponses(f"{name}: {count} not clear. {' '.join(listed)}")
+    for number, finding in enumerate(questions, start=1):
+        answers = "; ".join(remedy.words for remedy in finding.answers)
+        error.add_note(escape_controls(f"({number}) {answers}."))
+    if command:
+        error.add_note(escape_controls(f"To take the proposed answers: {command}"))
+    return error.offering(*(remedy for one in questions for remedy in one.answers))

@@ -71,6 +71,8 @@ class ValueScoring:
         value is none. None for right and wrong.
     otherwise
         The code of a value that is no answer.
+    blank
+        The code of a blank cell.
     """
 
     at_least: float | None = None
@@ -78,6 +80,7 @@ class ValueScoring:
     right: frozenset[str] | None = None
     codes: Mapping[str, int] | None = None
     otherwise: int = BAD
+    blank: int = MISSING
 
 
 #: One code for a missing answer, or several; or codes by column, with "*" for all columns.
@@ -93,7 +96,7 @@ def make_scoring(at_least: float | None, missing: Codes) -> ValueScoring:
     Examples
     --------
     >>> make_scoring(None, [9, "99"])
-    ValueScoring(at_least=None, missing=('9', '99'), right=None, codes=None, otherwise=-2)
+    ValueScoring(at_least=None, missing=('9', '99'), right=None, codes=None, otherwise=-2, blank=-1)
     """
     is_number = isinstance(at_least, int | float) and not isinstance(at_least, bool)
     if at_least is not None and not (is_number and abs(at_least) <= LARGEST):
@@ -183,6 +186,8 @@ def score_value(value: object, scoring: ValueScoring) -> int:
     [0, 1, -1, 0]
     """
     word = spell(write_cell(value) or "").lower()
+    if not word:
+        return scoring.blank
     if word in MISSING_WORDS or word in scoring.missing:
         return MISSING
     if scoring.right is not None:

@@ -376,6 +376,7 @@ def _read_all(
 ) -> Responses:
     from discreet.tables.dataset import open_dataset, settle_reading
 
+    reading.refuse_unclear(path)
     if reading.layout == "transposed":
         return read_frame(path, reading)
 

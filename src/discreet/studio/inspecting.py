@@ -190,7 +190,7 @@ def look(progress: TaskProgress, source: Path, name: str, options: Mapping[str, 
     try:
         inspection = inspect_table(source, **options)
         view = replace(view, inspection=inspection, findings=inspection.findings)
-        if any(question.answers and question.answers[0].asks for question in inspection.questions):
+        if not all(question.proposed for question in inspection.questions):
             return view
         progress.begin(mark("Reading the answers"))
         reading = inspection.take_sure() if inspection.is_sure else inspection.proposal
@@ -293,8 +293,8 @@ def _take_answer(options: dict[str, Any], finding: TableFinding, choice: str) ->
         if choice:
             raise refuse("This answer belongs to an earlier look at the file.")
         return options
-    if finding.is_open and finding.field and chosen:
-        options = _take_back(options, finding.answers[0].options)
+    if finding.is_open and finding.field and chosen != finding.marked:
+        options = _take_back(options, finding.proposed)
     roles = {"keep": ITEM, "ignore": LEFT_OUT, "group": GROUP}
     for name, value in finding.answers[chosen].options.items():
         if name in roles:

@@ -120,7 +120,7 @@ def _encode(array: pa.Array) -> pa.Array:
 
 def _score_dictionary(array: pa.Array, scoring: ValueScoring) -> Int8Array:
     words = array.dictionary.to_pylist()
-    codes = np.array([*(score_value(word, scoring) for word in words), MISSING], dtype=np.int8)
+    codes = np.array([score_value(word, scoring) for word in [*words, None]], dtype=np.int8)
     indices = array.indices
     if indices.null_count:
         indices = indices.cast("int64").fill_null(len(words))

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import zip_longest
 
 from discreet.coding.reading import Reading
 from discreet.coding.remedies import make_remedy
@@ -360,6 +361,22 @@ class _Columns:
 
 
 # -- first rows that hold no names -------------------------------------------------------------
+
+
+def join_names(upper: Sequence[str | None], lower: Sequence[str | None]) -> list[str]:
+    """Return the names of two rows as one; a blank upper one goes on with that at its left.
+
+    Examples
+    --------
+    >>> join_names(["Name", "Task 1", None, "Sum"], [None, "a)", "b)", ""])
+    ['Name', 'Task 1 a)', 'Task 1 b)', 'Sum']
+    """
+    names, before = [], ""
+    for above, below in zip_longest(upper, lower):
+        first, second = (above or "").strip(), (below or "").strip()
+        before = first or before
+        names.append(f"{before} {second}".strip() if second else first)
+    return names
 
 
 def has_row_names(names: Sequence[str], records: Sequence[Sequence[str]]) -> bool:

@@ -351,7 +351,7 @@ def turn_round(source: Any, reading: Reading) -> tuple[Any, Reading]:
     beside = tuple(name for name in reading.ignore if name not in names)
     rules = replace(
         reading, layout="wide", item=None, ignore=beside, assumed=(*reading.assumed, _TURNED),
-        sheet=None, delimiter=None, header=True, skip_rows=0,
+        sheet=None, delimiter=None, header=True, skip_rows=0, header_rows=1,
     )  # fmt: skip
     columns = [pa.array(cells, pa.string()) for cells in zip(*persons, strict=True)]
     return pa.table(columns, names=items), rules

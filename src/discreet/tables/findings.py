@@ -10,7 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from discreet.coding.remedies import Detected, make_remedy
+from discreet.coding.remedies import (
+    LISTS,
+    ROLE_FIELDS,
+    Detected,
+    TableFinding,
+    list_values,
+    make_remedy,
+)
 from discreet.errors import Remedy
 
 
@@ -43,10 +50,6 @@ def miscount(name: object, why: str) -> Detected:
     return Detected("persons", sentence, Remedy(words))
 
 
-#: Fields that hold several values: an answer adds to them.
-LISTS = ("ignore", "group", "missing", "drop_rows", "keep", "reverse")
-
-
 @dataclass(frozen=True)
 class Decision:
     """The proposed value of a field of a reading.
@@ -70,37 +73,12 @@ class Decision:
     is_public: bool = False
 
 
-@dataclass(frozen=True)
-class TableFinding:
-    """Something that is unclear or looks wrong, and what may be done about it.
-
-    Attributes
-    ----------
-    field
-        The field of the reading that it is about.
-    question
-        In plain words.
-    answers
-        What may be answered, the proposed answer first. ``options`` of each is the change of the
-        reading; ``asks`` names a field whose value only the user knows.
-    cells
-        Where: columns, rows or cells, as a person would look for them.
-    is_open
-        Whether the user has to answer. Otherwise the proposed answer is taken and can be undone.
-    """
-
-    field: str
-    question: str
-    answers: tuple[Remedy, ...] = ()
-    cells: tuple[str, ...] = ()
-    is_open: bool = True
-
-
 @dataclass
 class Findings:
     """Decisions and questions as they come in; ``options`` are the fields proposed so far.
 
-    ``key`` holds the right answers by item where a sheet of their own has them.
+    ``key`` holds the right answers by item where a sheet of their own has them; ``items`` and
+    ``blocks`` the columns that are items, and other series of columns.
     """
 
     stated: Mapping[str, Any]
@@ -108,6 +86,8 @@ class Findings:
     decisions: list[Decision] = field(default_factory=list)
     questions: list[TableFinding] = field(default_factory=list)
     key: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    items: list[str] = field(default_factory=list)
+    blocks: list[list[str]] = field(default_factory=list)
 
     def decide(
         self, name: str, value: Any, reason: str, *, is_sure: bool = True, is_public: bool = False
@@ -127,31 +107,44 @@ class Findings:
         self.questions.append(TableFinding(name, reason, tuple(undo), tuple(cells), is_open=False))
 
     def ask(
-        self, name: str, question: str, answers: Sequence[Remedy], cells: Sequence[str] = ()
+        self,
+        name: str,
+        question: str,
+        answers: Sequence[Remedy],
+        cells: Sequence[str] = (),
+        marked: int | None = 0,
     ) -> None:
-        """Ask, and propose the first answer."""
-        if name in self.stated and name not in LISTS:
-            return
-        for option, value in answers[0].options.items() if answers else ():
-            self.decide(option, value, question, is_sure=False)
-        self.questions.append(TableFinding(name, question, tuple(answers), tuple(cells)))
+        """Ask, and propose the answer that the evidence is for."""
+        if name not in self.stated or name in LISTS:
+            self.propose(TableFinding(name, question, tuple(answers), tuple(cells), marked=marked))
+
+    def propose(self, finding: TableFinding) -> None:
+        """Ask a question, also again about what was stated."""
+        for option, value in finding.proposed.items():
+            self.decide(option, value, finding.question, is_sure=False)
+        self.questions.append(finding)
 
 
 def merge_options(options: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
     """Return keywords of a reading with those of an answer; lists and mappings grow.
 
+    A column has one role: an answer about it takes the place of an earlier one.
+
     Examples
     --------
-    >>> merge_options({"ignore": ["age"]}, {"ignore": ["date"], "person": "id"})
+    >>> merge_options({"ignore": ["age"], "keep": ["date"]}, {"ignore": ["date"], "person": "id"})
     {'ignore': ['age', 'date'], 'person': 'id'}
     """
+    moved = {label for name in ROLE_FIELDS for label in list_values(change.get(name))}
     merged = dict(options)
+    for name in ROLE_FIELDS & options.keys():
+        left = [label for label in list_values(options[name]) if label not in moved]
+        merged = {k: v for k, v in merged.items() if k != name} | ({name: left} if left else {})
     for name, value in change.items():
         before = merged.get(name)
         if name in LISTS and before is not None and not isinstance(before, Mapping):
-            have = [before] if isinstance(before, str | int) else list(before)
-            new = [value] if isinstance(value, str | int) else list(value)
-            merged[name] = [*have, *(entry for entry in new if entry not in have)]
+            have = list_values(before)
+            merged[name] = [*have, *(entry for entry in list_values(value) if entry not in have)]
         elif isinstance(value, Mapping) and isinstance(before, Mapping):
             merged[name] = {**before, **value}
         else:

@@ -25,7 +25,7 @@ import pyarrow as pa
 from discreet.coding.ids import spell_ids
 from discreet.coding.keys import Key, split_key_cell
 from discreet.coding.reading import Form, Reading
-from discreet.coding.remedies import Detected, refuse_detected
+from discreet.coding.remedies import Detected, make_remedy, refuse_detected
 from discreet.coding.values import BAD, MISSING_WORDS, spell, write_cell
 from discreet.errors import BadResponses, BadUsage, DiscreetWarning
 from discreet.tables.cells import label_columns, match_cells, score_long
@@ -232,8 +232,9 @@ def _open_workbook(file: Path, form: Form, progress: Progress | None) -> Source:
 
     def open_sheet(name: str | None) -> WorkbookSource:
         return WorkbookSource(
-            file, name, header=form.header, skip_rows=form.skip_rows, progress=progress
-        )
+            file, name, header=form.header, skip_rows=form.skip_rows,
+            header_rows=form.header_rows, progress=progress,
+        )  # fmt: skip
 
     if form.sheet is None or isinstance(form.sheet, str):
         return open_sheet(form.sheet)
@@ -468,8 +469,9 @@ def assign_groups(
         raise BadResponses(
             f"{locate(row)}, column '{name}': person '{persons[int(person[row])]}' belongs to "
             f"group '{words[value[row]]}' here but to '{words[group[person[row]]]}' before. "
-            "A person can be in one group only. Correct the column."
-        )
+            "A person can be in one group only. Correct the column, or leave it out with "
+            f"ignore=['{name}'] (--ignore)."
+        ).offering(make_remedy("leave it out:", {"ignore": [name]}))
     groups = np.empty(len(persons), dtype=object)
     groups[:] = [words[code] if code >= 0 else "" for code in group.tolist()]
     return groups

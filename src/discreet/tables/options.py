@@ -59,6 +59,8 @@ READING_FIELDS: Mapping[str, Declared] = {
                           "Default: detected."),
     "header": Declared("data", "", "The file has no row of names: columns are called 1, 2, ..."),
     "skip_rows": Declared("data", "N", "Rows above the row of names that are left out."),
+    "header_rows": Declared("data", "N", "Rows of names, joined: 2 where 'Task 1' stands above "
+                            "'a)' (default 1).", release=False),
     "drop_rows": Declared("data", "ROWS", "Rows to leave out: their label (Total), their number "
                           "below the names, or the words blank and short: Total,3,blank.",
                           release=False),
@@ -77,6 +79,8 @@ READING_FIELDS: Mapping[str, Declared] = {
     "reverse": Declared("fixed", "ITEMS", "Items with a reversed scale: Q2,Q5."),
     "categories": Declared("data", "TEXTS", "Texts that are categories, from the lowest to the "
                            "highest: 'never,sometimes,always' (may be repeated).", release=False),
+    "blank": Declared("fixed", "", "What a blank cell is: missing, or wrong where only right "
+                      "answers are ticked.", release=False),
     "invalid": Declared("fixed", "", "Values that are not answers: stop, or read them as missing."),
     "filter": Declared("fixed", "NAME", "Logs of the Evaluation Harness: the filter that counts."),
     "merge": Declared("fixed", "ITEM:A+B", "Categories that count as one, of one item or of all, "

@@ -31,7 +31,7 @@ from discreet.coding.remedies import DELIMITER_WORDS, Detected
 from discreet.errors import BadResponses, BadUsage, OutOfReach, Remedy
 from discreet.names import NumberName, name_id
 from discreet.tables.cells import make_column
-from discreet.tables.columns import has_row_names
+from discreet.tables.columns import has_row_names, join_names
 from discreet.tables.findings import DeclaredSource, detect_encoding, miscount, state_option
 from discreet.tables.ids import plain_column
 from discreet.tables.paths import (
@@ -122,6 +122,12 @@ class DelimitedSource:
             skipped = sum(1 for _ in islice(lines, shape.skip_rows))
             header, self._header_lines = _read_header(lines, self._delimiter, path, shape.header)
             self._header_lines += skipped
+            for _ in range(1, shape.header_rows):
+                below, lines_below = _read_header(lines, self._delimiter, path, shape.header)
+                header, self._header_lines = (
+                    join_names(header, below),
+                    self._header_lines + lines_below,
+                )
         if shape.header:
             self.names = [name.strip() for name in header]
             records = [fields for fields, _ in islice(self._records(), _ROWS_LOOKED_AT)]

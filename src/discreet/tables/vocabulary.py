@@ -109,6 +109,9 @@ def order_texts(texts: Collection[str]) -> list[str] | None:
     points = [match for text in texts if (match := POINTS.fullmatch(text))]
     if len(points) == len(texts) > 1 and len({match[2] for match in points}) == 1:
         return sorted(texts, key=lambda text: float(text.split("/")[0].replace(",", ".")))
+    shares = {text: text.rstrip(" %") for text in texts if _PERCENT.fullmatch(text)}
+    if len(shares) == len(texts) > 1:
+        return sorted(texts, key=lambda text: float(shares[text].replace(",", ".")))
     matches = [_NUMBERED.match(text) for text in texts]
     numbers = [int(match[1] or match[2] or match[3]) for match in matches if match is not None]
     if len(set(numbers)) == len(texts) > 1:
@@ -140,12 +143,14 @@ def order_codes(texts: Collection[str]) -> list[str] | None:
 Kind = Literal["blank", "steps", "points", "number", "letters", "texts", "date", "many"]
 
 _DATE = re.compile(
-    r"\d{4}-\d\d?-\d\d?([ T].*)?|\d\d?[./-]\d\d?[./-](\d{4}|\d\d)([ ,].*)?|\d\d?:\d\d(:\d\d)?"
+    r"\d{4}[-/]\d\d?[-/]\d\d?([ T].*)?|\d\d?[./-]\d\d?[./-](\d{4}|\d\d)([ ,].*)?|\d\d?:\d\d(:\d\d)?"
     r"|\d\d? \w+ \d{4}.*|\d+ (mins?|hours?|secs?|Minuten|Stunden)\b.*|\w+ \d\d?, \d{4}.*"
 )
 _LETTERS = re.compile(r"[A-Ha-h]([,;/+& ]*[A-Ha-h])*")
 _CODE = re.compile(r"-[0-9]+|[79]{1,4}|8{1,4}|9[0-9]|7[0-9]|99[0-9]|999[0-9]")
 _PERCENT = re.compile(r"-?[\d.,]+ ?%")
+#: Different percentages up to which they are points of a question.
+_MOST_SHARES = 5
 #: Share of a column's cells that must be of one kind.
 SHARE = 0.8
 #: Numbers from here on are no answers and no codes; the reader refuses such a cell.
@@ -269,6 +274,8 @@ class Column:
             return "blank"
         if self._share(lambda word: _DATE.fullmatch(word) is not None) >= SHARE:
             return "date"
+        if self.percentages >= SHARE and len(self.words) <= _MOST_SHARES:
+            return "texts"
         if (
             self._share(lambda word: bound_number(word) is not None or bool(_PERCENT.match(word)))
             > SHARE

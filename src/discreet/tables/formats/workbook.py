@@ -39,6 +39,7 @@ from discreet.errors import (
     Remedy,
 )
 from discreet.tables.cells import letter_column, make_column
+from discreet.tables.columns import join_names
 from discreet.tables.findings import DeclaredSource, miscount
 from discreet.tables.paths import explain_read_errors, open_bytes
 from discreet.text import name_some
@@ -69,6 +70,8 @@ class WorkbookSource:
         column A of the sheet on, whatever it holds.
     skip_rows
         Rows above the row of names that are left out; without them titles are found.
+    header_rows
+        Rows of names, which are joined; their cells may be merged.
     progress
         Called with the bytes of the file once it is read.
     """
@@ -80,20 +83,31 @@ class WorkbookSource:
         *,
         header: bool = True,
         skip_rows: int = 0,
+        header_rows: int = 1,
         progress: Callable[[int], None] | None = None,
     ) -> None:
         self.path = path
         with explain_read_errors(path), _explain_damage(path):
             table = _choose(path, sheet)
             self.sheet = str(table.name)
+            self.name = f"{path}, sheet '{self.sheet}'"
             rows = _list_rows(table)
             merged = table.merged_cell_ranges or []
-        self.name = f"{path}, sheet '{self.sheet}'"
+        if not any(map(_filled, rows[skip_rows:])):
+            raise BadUsage(
+                f"{self.name} holds nothing below its first {skip_rows} rows; say less with "
+                "skip_rows= (--skip-rows)."
+            )
         first = skip_rows + _first_filled(rows[skip_rows:])
         if header and not skip_rows:
             first = self._find_header(rows, merged)
-        self._refuse_merged(merged, first)
-        self._first_row = first + header
+        self._refuse_merged(merged, first, first + header_rows - 1)
+        names = rows[first]
+        for row in rows[first + 1 : first + header_rows]:
+            names = join_names(
+                [write_cell(cell) for cell in names], [write_cell(one) for one in row]
+            )
+        self._first_row = first + header_rows if header else first
         last = max((n for n, row in enumerate(rows) if _filled(row)), default=-1)
         self._rows = rows[self._first_row : last + 1]
         self._has_titles = not skip_rows and first > _first_filled(rows)
@@ -102,7 +116,7 @@ class WorkbookSource:
         # Columns with names begin where the table does, numbered ones in column A.
         self._left = used[0] if header else 0
         self.names = (
-            [(write_cell(cell) or "").strip() for cell in rows[first][self._left : used[-1] + 1]]
+            [(write_cell(cell) or "").strip() for cell in names[self._left : used[-1] + 1]]
             if header
             else [str(number) for number in range(1, used[-1] + 2)]
         )
@@ -162,9 +176,11 @@ class WorkbookSource:
         )
         return header
 
-    def _refuse_merged(self, merged: Sequence[Any], header: int) -> None:
+    def _refuse_merged(self, merged: Sequence[Any], first: int, last: int) -> None:
+        """Refuse merged cells among the answers, or in the row of names if it is the only one."""
         for (top, left), (bottom, right) in merged:
-            if bottom > header or (top <= header <= bottom):
+            is_joined = first <= top and bottom <= last > first
+            if bottom >= first and not is_joined:
                 raise BadResponses(
                     f"{self.name}: the cells {letter_column(left)}{top + 1} to "
                     f"{letter_column(right)}{bottom + 1} are "

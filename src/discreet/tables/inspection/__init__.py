@@ -19,7 +19,13 @@ from typing import Any, Unpack
 
 from discreet.coding.keys import Key
 from discreet.coding.reading import SHEET, Reading, ReadingWords, check_words
-from discreet.coding.remedies import Detected, make_remedy, spell_command
+from discreet.coding.remedies import (
+    Detected,
+    TableFinding,
+    make_remedy,
+    refuse_questions,
+    spell_command,
+)
 from discreet.coding.steps import write_merge
 from discreet.errors import (
     AssumedReading,
@@ -31,17 +37,11 @@ from discreet.errors import (
 )
 from discreet.tables.columns import LongPlan, WidePlan, plan_columns
 from discreet.tables.dataset import names_database
-from discreet.tables.findings import Decision, Findings, TableFinding, merge_options
+from discreet.tables.findings import Decision, Findings, merge_options
 from discreet.tables.formats.jsonl import LOGS, name_score
 from discreet.tables.inspection.answers import judge_answers
-from discreet.tables.inspection.columns import (
-    ColumnRoles,
-    ask_long,
-    ask_repeats,
-    ask_strings,
-    ask_turned,
-    list_roles,
-)  # fmt: skip
+from discreet.tables.inspection.columns import ColumnRoles, list_roles
+from discreet.tables.inspection.layout import ask_long, ask_repeats, ask_strings, ask_turned
 from discreet.tables.inspection.rows import CellGrid, OddRows, Row, Table, find_names, open_grids
 from discreet.tables.lists import find_key, state_reading
 from discreet.tables.opener import name_stated
@@ -53,6 +53,9 @@ from discreet.tables.vocabulary import Column, name_columns, name_words, plain
 _ENOUGH = 3
 #: Rows of a preview.
 SHOWN = 12
+#: Fields by which another table is read, of which nothing was found out.
+_OTHER_TABLE = {"sheet", "layout", "header"}
+_ABOUT_FILE = ("sheet", "delimiter", "skip_rows", "header_rows")
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,11 @@ class Inspection:
     source
         What was looked at, as messages call it.
     proposal
-        A complete reading: what was stated, and what is proposed.
+        What was stated, and what is proposed, of the largest block of items. Reading with it
+        raises the questions to which nothing is proposed.
+    blocks
+        Further blocks of like columns with other values, each as a reading of its own: one scale
+        is calibrated at a time.
     decisions
         The proposed value of every field, how sure it is, and why.
     findings
@@ -109,6 +116,7 @@ class Inspection:
     findings: tuple[TableFinding, ...] = ()
     preview: TablePreview = field(default_factory=TablePreview)
     stated: Mapping[str, Any] = field(default_factory=dict)
+    blocks: tuple[Reading, ...] = ()
 
     @property
     def questions(self) -> tuple[TableFinding, ...]:
@@ -136,21 +144,19 @@ class Inspection:
 
         Empty where the table itself must be changed first.
         """
-        proposed = [one.answers[0] for one in self.questions if one.answers]
-        if not all(answer.options or answer.asks for answer in proposed):
-            return ""
-        first = [answer for answer in proposed if answer.asks]
-        unknown = {one.asks: READING_FIELDS[one.asks].metavar for one in first}
-        # An order of texts that is proposed to be put right is not one to copy.
-        values = [one.options.get(one.asks) for one in first]
-        items = self.options.items()
-        options = {k: v for k, v in items if k not in unknown and v not in values}
-        words = ["discreet", "fit", shlex.quote(self.source), *spell_command(options)]
+        asked = [one.asks for one in self.questions if not one.proposed]
+        if not all(asked):
+            return ""  # nothing is proposed that could be copied
+        unknown = {name: READING_FIELDS[name].metavar for name in asked}
+        words = ["discreet", "fit", shlex.quote(self.source), *spell_command(self.options)]
         words += [f"--{name.replace('_', '-')} {value}" for name, value in unknown.items()]
         return " ".join(words)
 
     def answer(self, finding: TableFinding, number: int = 0, reply: Any = None) -> dict[str, Any]:
-        """Return the keywords of a reading with an answer to a question.
+        """Return the keywords of a reading with an answer to a question, and all that is certain.
+
+        What is proposed for other questions is not taken; of another sheet or layout only what is
+        known of the file.
 
         Parameters
         ----------
@@ -163,7 +169,11 @@ class Inspection:
         """
         remedy = finding.answers[number]
         change = dict(remedy.options) | ({remedy.asks: reply} if remedy.asks else {})
-        return merge_options(self.options, change)
+        known = simplify(self.take_sure().stated)
+        if change.keys() & _OTHER_TABLE:
+            kept = () if "sheet" in change else _ABOUT_FILE
+            known = {name: known[name] for name in kept if name in known}
+        return merge_options(known, change)
 
     def take_sure(self) -> Reading:
         """Return the reading with all that is stated or certain, without a lowest category."""
@@ -178,16 +188,7 @@ class Inspection:
 
     def refuse(self) -> BadResponses:
         """Return an error with all questions and the one command that answers them."""
-        questions = [f"({n}) {one.question}" for n, one in enumerate(self.questions, start=1)]
-        count = "one thing is" if len(questions) == 1 else f"{len(questions)} things are"
-        error = BadResponses(f"{self.source}: {count} not clear. {' '.join(questions)}")
-        for number, finding in enumerate(self.questions, start=1):
-            answers = "; ".join(remedy.words for remedy in finding.answers)
-            error.add_note(escape_controls(f"({number}) {answers}."))
-        if self.command:
-            error.add_note(escape_controls(f"To take the proposed answers: {self.command}"))
-        remedies = (remedy for finding in self.questions for remedy in finding.answers)
-        return error.offering(*remedies)
+        return refuse_questions(self.source, self.questions, self.command)
 
     def to_dict(self) -> dict[str, Any]:
         """Return proposal, findings and command for JSON."""
@@ -257,10 +258,33 @@ def look_at(source: Any, words: Mapping[str, Any]) -> Inspection:
         findings = Findings(stated)
         grid = _choose_grid(grids, findings)
         preview = _inspect_grid(grid, reading, findings)
-    decisions = tuple(findings.decisions)
+        if isinstance(reading.sheet, str):
+            if not {"item", "answer", "not clear"} & {*preview.roles}:
+                question = f"The sheet '{reading.sheet}' holds no answers. Which sheet does?"
+                findings.propose(TableFinding("sheet", question, marked=None))
+            _offer_other_sheets(source, reading, findings)
+        blocks = tuple(_propose_block(grid, reading, findings, block) for block in findings.blocks)
+    proposal = _propose(reading, findings)
+    decisions, questions = tuple(findings.decisions), tuple(findings.questions)
+    return Inspection(str(name), proposal, decisions, questions, preview, stated, blocks)
+
+
+def _propose(reading: Reading, findings: Findings) -> Reading:
+    """Return what is stated and what is proposed as one reading, with the questions left open."""
     options = merge_options(simplify(reading.stated), findings.options)
-    proposal = Reading(**options, assumed=_list_assumed(decisions))
-    return Inspection(str(name), proposal, decisions, tuple(findings.questions), preview, stated)
+    unclear = tuple(one for one in findings.questions if one.is_open and not one.proposed)
+    return Reading(**options, assumed=_list_assumed(findings.decisions), unclear=unclear)
+
+
+def _propose_block(
+    grid: CellGrid, reading: Reading, findings: Findings, block: Sequence[str]
+) -> Reading:
+    """Return the proposal for another block: the items and the other blocks are left out."""
+    others = [label for one in findings.blocks if one is not block for label in one]
+    aside = merge_options(findings.stated, {"ignore": [*findings.items, *others]})
+    alone = Findings(aside)
+    _inspect_grid(grid, replace(reading, ignore=aside["ignore"]), alone)
+    return _propose(replace(reading, ignore=aside["ignore"]), alone)
 
 
 def _list_assumed(decisions: Sequence[Decision]) -> tuple[Detected, ...]:
@@ -286,7 +310,7 @@ def decide_reading(source: Any, words: Mapping[str, Any]) -> Reading:
     """
     reading = state_reading(words)
     if "reading" in words or not is_inspected(source):
-        return reading
+        return reading.refuse_unclear(source)
     inspection = look_at(source, words)
     fields = [finding.field for finding in inspection.questions]
     if fields and not (len(fields) == 1 and fields[0] in _REFUSED_BY_READER):
@@ -374,6 +398,20 @@ def _ask_sheet(question: str, sheets: Sequence[str], findings: Findings) -> None
     findings.ask("sheet", question, answers, sheets[:6])
 
 
+def _offer_other_sheets(source: Any, reading: Reading, findings: Findings) -> None:
+    """Add to questions that nothing but typing answers that another sheet may be meant."""
+    if not any(one.is_open for one in findings.questions):
+        return
+    names = [grid.options.get("sheet") for grid in open_grids(source, replace(reading, sheet=None))]
+    others = [name for name in names if name != reading.sheet][:6]
+    sheets = tuple(make_remedy(f"the sheet '{name}' is meant:", {"sheet": name}) for name in others)
+    findings.questions = [
+        one if any(answer.options for answer in one.answers) or not one.is_open
+        else replace(one, answers=one.answers + sheets)
+        for one in findings.questions
+    ]  # fmt: skip
+
+
 def _set_aside(grids: list[CellGrid], findings: Findings) -> list[CellGrid]:
     """Return the sheets that may hold answers, without a key and what differs from most of them."""
     if "sheet" in findings.stated:
@@ -445,6 +483,8 @@ def _inspect_grid(grid: CellGrid, reading: Reading, findings: Findings) -> Table
         doubt = error
     if not isinstance(plan, LongPlan):
         plan = ask_long(table, reading, findings)
+        if findings.questions and plan is None and findings.questions[-1].field == "layout":
+            return _show(table)
     if isinstance(plan, LongPlan):
         return _inspect_long(grid, table, reading, findings, plan)
     is_stated = findings.stated.get("layout") == "long"
@@ -470,11 +510,13 @@ def _inspect_wide(grid: CellGrid, table: Table, findings: Findings) -> TablePrev
         odd.find(may_number=grid.is_whole)
     rows = [row for number, row in enumerate(table.rows) if number not in odd.aside]
     columns = name_columns(table.names, rows)
-    items = ColumnRoles(columns, findings, len(rows), grid.labels).find()
+    found = ColumnRoles(columns, findings, len(rows), grid.labels)
+    items = found.find()
     _take_key(items, findings)
     judge_answers(items, findings, grid.labels)
     options = {**findings.stated, **findings.options}
-    roles = list_roles(columns, options, {column.label for column in items})
+    findings.items, findings.blocks = [c.label for c in items], [b.labels for b in found.blocks]
+    roles = list_roles(columns, findings, findings.items)
     return _show(table, roles, odd.aside, options.get("key_row"), grid.labels)
 
 

@@ -26,6 +26,7 @@ from discreet.tables.cells import code_column, read_integers
 from discreet.tables.columns import LongPlan
 from discreet.tables.findings import Findings
 from discreet.tables.ids import encode_ids
+from discreet.tables.inspection.rules import rule
 from discreet.tables.opener import Source, plan_source
 from discreet.tables.vocabulary import (
     DONT_KNOW,
@@ -45,6 +46,8 @@ from discreet.types import Int64Array
 
 #: Correlation with the other items below which an item may be worded the other way round.
 RUNS_AGAINST = -0.2
+#: Share of all answers above which a value is never proposed as a missing answer.
+OFTEN = 0.05
 
 
 def judge_answers(
@@ -74,6 +77,8 @@ def judge_answers(
     }
     if any(name in stated for name in ("key", "key_row", "at_least", "one_means")):
         return
+    if "blank" not in stated and _ask_blank(items, clean, findings):
+        return
     if findings.options.keys() & {"key", "key_row"} or any(map(_is_beyond, clean.values())):
         return
     kind = Counter(column.kind for column in items).most_common(1)[0][0]
@@ -91,6 +96,28 @@ def judge_answers(
         _find_reversed(items, findings)
 
 
+@rule("exports/Schwimmpass 2b.csv", otherwise=False)
+def _ask_blank(items: Sequence[Column], tally: Tally, findings: Findings) -> bool:
+    """Ask what blank cells are where all others are one sign; say whether they are."""
+    signs = {word for words in tally.values() for word in words}
+    n_blank = sum(cell is None for column in items for cell in column.cells)
+    if len(signs) != 1 or not n_blank or len(items) < 2:
+        return False
+    (sign,) = signs
+    key = ("" if len(sign) == 1 else ",").join([sign] * len(items))
+    findings.ask(
+        "blank",
+        f"All answers are '{sign}', and {count_of(n_blank, 'cell')} are blank. Is a blank wrong?",
+        [
+            make_remedy(f"'{sign}' is right, a blank wrong:", {"blank": "wrong", "key": key}),
+            Remedy("a blank is a missing answer: then nobody is wrong, and nothing can be told"),
+        ],
+        marked=None,
+    )
+    return True
+
+
+@rule("exports/mood diary.csv")
 def _order_ends(tally: Tally) -> Sequence[str] | None:
     """Return the order where only the ends have words: "1 - never", 2, 3, "4 - always"."""
     answers = {word.lower() for words in tally.values() for word in words}
@@ -115,6 +142,7 @@ def _flat(codes: Any) -> list[Any]:
     return [codes] if isinstance(codes, str | int | float) else list(codes)
 
 
+@rule("moodle grades.csv")
 def _find_missing_words(tally: Tally, findings: Findings) -> None:
     """Propose words for "no answer" as missing codes; the reader knows some by itself."""
     times, answers = Counter[str](), set[str]()
@@ -149,6 +177,7 @@ def _list_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"'{word}' ({count_of(times, 'cell')})" for word, times in counts.items())
 
 
+@rule("quiz export.csv")
 def ask_key(findings: Findings, items: Sequence[Column]) -> None:
     """Ask for the right answers of a multiple-choice test, before everything else."""
     letters = sorted({word.upper() for c in items for word in c.words if len(word) == 1})
@@ -178,12 +207,15 @@ def _order_categories(
     tally: Tally, findings: Findings, labels: Mapping[str, Mapping[str, str]]
 ) -> None:
     """Propose the order of texts: each list of those that items share."""
-    _ask_strays(tally, findings, lambda word: not _is_number(word))
-    if "categories" in findings.stated:
+    if orders := findings.stated.get("categories"):
+        known = {str(text).lower() for texts in orders for text in texts}
+        known |= {*_find_misspelt(tally, findings)}
+        _ask_strays(tally, findings, lambda word: word.lower() in known)
         return
+    _ask_strays(tally, findings, lambda word: not _is_number(word))
     misspelt, lists = _find_misspelt(tally, findings), list[set[str]]()
     for item, words in tally.items():
-        texts = {word.lower() for word in words if bound_number(word) is None} - misspelt
+        texts = {word.lower() for word in words if bound_number(word) is None} - {*misspelt}
         texts |= {code.lower() for code in labels.get(item, {}) if bound_number(code) is None}
         joined = [known for known in lists if known & texts and _order(known | texts, labels)]
         if joined:
@@ -238,50 +270,48 @@ def _order(texts: Collection[str], labels: Mapping[str, Mapping[str, str]]) -> S
 
 def _ask_order(texts: Collection[str], findings: Findings) -> None:
     listed = ", ".join(f"'{text}'" for text in sorted(texts)[:10])
-    # An order needs two texts.
-    order = {"categories": [sorted(texts)]} if len(texts) > 1 else {}
-    answers = [
-        Remedy(
-            "give the order of the texts with categories= (--categories 'never,often,always')",
-            order,
-            "categories",
-            "give the order of the texts",
-        ),
-        give_key(),
-    ]
+    change = "give the order of the texts"
+    words = f"{change} with categories= (--categories 'never,often,always')"
+    answers = [Remedy(words, asks="categories", change=change), give_key()]
     question = f"Answers are texts: {listed}. What is their order, from the lowest to the highest?"
     if {*texts} in ({"f", "t"}, {"f", "v"}, {"f", "w"}):  # true and false are options
         question = f"Answers are {listed}. Which of them is right, for every item?"
-        return findings.ask("key", question, answers[::-1])
-    return findings.ask("categories", question, answers)
+        return findings.ask("key", question, answers[::-1], marked=None)
+    return findings.ask("categories", question, answers, marked=None)
 
 
 def _is_number(word: str) -> bool:
     return bound_number(word) is not None
 
 
+@rule("more/staff survey.csv")
 def _ask_strays(tally: Tally, findings: Findings, is_like: Callable[[str], bool]) -> None:
     """Ask about a few numbers among answers that are texts, or texts among numbers."""
     counts = sum((Counter(words) for words in tally.values()), Counter[str]())
     strays = [word for word in counts if not is_like(word)]
     is_rare = 5 * sum(counts[word] for word in strays) < counts.total()
     if strays and is_rare and not {"0", "1"} & {*strays}:
+        is_likely = max(counts[word] for word in strays) <= OFTEN * counts.total()
         listed = _list_counts({word: counts[word] for word in strays[:6]})
-        kind = "texts" if _is_number(strays[0]) else "numbers"
-        _ask_missing(f"Answers are {kind}, and {listed} is none of them.", strays, findings)
+        known = ", ".join(list(dict.fromkeys(word for word in counts if is_like(word)))[:5])
+        reason = f"Answers are {known}, and {listed} is none of them."
+        _ask_missing(reason, strays, findings, is_likely=is_likely)
 
 
-def _ask_missing(reason: str, codes: Sequence[str], findings: Findings) -> None:
+def _ask_missing(
+    reason: str, codes: Sequence[str], findings: Findings, *, is_likely: bool = True
+) -> None:
     answers = [
         make_remedy("it stands for a missing answer:", {"missing": [*codes]}),
         Remedy("it is a mistake: correct the cells"),
     ]
     question = f"{reason} Does it stand for a missing answer?"
     if "missing" not in findings.stated:
-        findings.ask("missing", question, answers)
+        findings.ask("missing", question, answers, marked=0 if is_likely else None)
 
 
-def _find_misspelt(tally: Tally, findings: Findings) -> set[str]:
+@rule("more/Fragebogen_final.csv", otherwise=frozenset())
+def _find_misspelt(tally: Tally, findings: Findings) -> Collection[str]:
     """Return texts that are nearly others and much rarer; ask about them."""
     counts: Counter[str] = Counter()
     for words in tally.values():
@@ -292,7 +322,7 @@ def _find_misspelt(tally: Tally, findings: Findings) -> set[str]:
     alike -= {text for ranks in SCALES for text in ranks}
     if alike:
         listed = _list_counts({text: counts[text] for text in sorted(alike)})
-        _ask_missing(f"{listed} looks misspelt.", sorted(alike), findings)
+        _ask_missing(f"{listed} looks misspelt.", sorted(alike), findings, is_likely=False)
     return alike
 
 
@@ -340,6 +370,7 @@ def _judge_numbers(
         return
 
 
+@rule("befragung.sav", otherwise=frozenset())
 def _find_labelled(
     by_item: Mapping[str, Mapping[int, int]], labels: Mapping[str, Mapping[str, str]]
 ) -> set[int]:
@@ -369,6 +400,7 @@ def _find_lowest(tally: Tally, scale: CategoryScale | None, findings: Findings) 
         )
 
 
+@rule("exports/half points.csv")
 def _list_points(tally: Tally, findings: Findings) -> None:
     """Propose points as categories: half points, or steps of five."""
     lists = set()
@@ -395,13 +427,16 @@ def _list_points(tally: Tally, findings: Findings) -> None:
 # -- items that run the other way round ------------------------------------------------------
 
 
+@rule("Umfrage.csv")
 def _find_reversed(items: Sequence[Column], findings: Findings) -> None:
     if "reverse" in findings.stated or len(items) < 4:
         return
     scores = _score(items, findings)
     if scores is None:
         return
+    asked = {cell for one in findings.questions if one.field == "ignore" for cell in one.cells}
     turned = [items[number].label for number in find_reversed(scores)]
+    turned = [label for label in turned if label not in asked]  # copies are asked about first
     if turned:
         listed = ", ".join(f"'{name}'" for name in turned)
         findings.ask(

@@ -1,28 +1,32 @@
-"""What each column of a table is: item, person, group, answer, or something to leave out.
+"""What each column of a table is: item, person, group, or something to leave out.
 
-In: the names of the columns and their cells. Out: decisions and questions about columns, and the
-items of a wide table; a few rows that are no persons (a key, totals) do not disturb it. And about
-the layout, where names do not say it: a row for each answer, items in rows, strings of answers, and
-second answers of a person, which are attempts, ratings, or items of other parts of a test.
+In: the names of the columns and their cells. Out: the items, which are the largest block of like
+columns, and a decision or a question about every other column; a few rows that are no persons (a
+key, totals) do not disturb it.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
-from itertools import product
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from discreet.coding.reading import Reading
 from discreet.coding.remedies import make_remedy
 from discreet.coding.steps import MOST_CATEGORIES, find_shared_run
 from discreet.errors import Remedy
-from discreet.tables.columns import LongPlan, expand_names, find_role_names, plan_columns
-from discreet.tables.dataset import turn_rows
+from discreet.tables.columns import expand_names, find_role_names
 from discreet.tables.findings import Findings
-from discreet.tables.inspection.rows import CellGrid, Table
+from discreet.tables.inspection.blocks import (
+    SERIES,
+    Block,
+    find_blocks,
+    find_copies,
+    find_parts,
+    name_stem,
+)
+from discreet.tables.inspection.rules import rule
 from discreet.tables.vocabulary import (
     ENOUGH_ROWS,
     SHARE,
@@ -30,7 +34,6 @@ from discreet.tables.vocabulary import (
     bound_number,
     find_sums,
     is_no_answer,
-    name_columns,
     name_words,
     order_texts,
     plain,
@@ -40,15 +43,19 @@ from discreet.text import count_of, name_some
 #: Names that survey programs give to remarks beside an answer.
 _REMARK = re.compile(r".*(\[([Oo]ther|[Cc]omment|[Ff]eedback)\]|_TEXT)")
 #: Names that REDCap gives to the state of a form.
-_STATE = re.compile(r"redcap_\w+|\w+_complete")
+_STATE = re.compile(r"redcap_(?!event_name)\w+|\w+_complete")
 #: Different values up to which a column may part persons into groups.
 FEW = 12
 #: Cells of blank columns that a finding points at.
 SHOWN_BLANK = 20
+_NUMERIC = ("steps", "points", "number")
 
 
 class ColumnRoles:
-    """Finds the role of every column, and says why."""
+    """Finds the role of every column, and says why.
+
+    ``items`` is what was found; ``blocks`` are further columns of like names with other values.
+    """
 
     def __init__(
         self,
@@ -57,49 +64,68 @@ class ColumnRoles:
         rows: int,
         labels: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
-        self._findings, self._rows, self._labels = findings, rows, labels or {}
-        stated = findings.stated
+        self._findings, self.rows, self._labels = findings, rows, labels or {}
+        self.stated = stated = findings.stated
         self._kept = {*stated.get("keep", ())}
         groups = expand_names(stated.get("group") or (), [column.label for column in columns])
         taken = {*stated.get("ignore", ()), *groups, stated.get("person")}
         taken |= {stated.get("order_by")}
-        numbered = Counter(c.word for c in columns if c.name[-1:].isdigit())
-        self._series = {word for word, times in numbered.items() if times > 2} - name_words(
-            "totals"
-        )
         self._free = [column for column in columns if column.label not in taken]
+        self._groups = [column for column in columns if column.label in groups]
+        ids = [column for column in columns if column.label == stated.get("person")]
+        self._person = ids[0] if ids and "repeats" in stated else None
+        numbered = Counter(name_stem(c.name) for c in self._free if "#" in name_stem(c.name))
+        self._series = {stem for stem, times in numbered.items() if times >= SERIES}
         self.items: list[Column] = []
-        self._answered, self._sums = set[int](), set[int]()
+        self.blocks: list[Block] = []
+        self.answered, self.sums = set[int](), set[int]()
 
     def find(self) -> list[Column]:
         """Return the items."""
         self.items = self._find_items() or self._find_scores()
         numbers = {column.number for column in self.items}
-        self._answered = self._find_answered(numbers)
+        self.answered = self._find_answered(numbers)
         others = [column for column in self._free if column.number not in numbers]
         self._leave_out_blank([c for c in others if c.kind == "blank" and not c.name])
         others = [c for c in others if c.name or c.kind != "blank"]
-        numeric = [c for c in others if c.kind in ("steps", "points", "number")]
-        self._sums = find_sums(numeric, self.items, self._rows)
-        others = [column for column in others if not self._leave_out_plain(column)]
-        person = None if "person" in self._findings.stated else self._choose_person(others)
-        for column in others:
-            if column is not person:
-                self._place(column)
+        self.sums = find_sums([c for c in others if c.kind in _NUMERIC], self.items, self.rows)
+        others = [column for column in others if not self._apply(column, PLAIN)]
+        person = None if "person" in self.stated else self._choose_person(others)
+        self._ask_varying()
+        self._ask_blocks([column for column in others if column is not person])
+        self._ask_parts()
         return self.items
 
+    @rule("more/Grammar quiz(1-26).xlsx", otherwise=set())
     def _find_answered(self, items: set[int]) -> set[int]:
         """Return the columns at the left of items, where these score what stands there."""
         left = [c for c in self._free if c.number + 1 in items and c.number not in items]
-        texts = [c for c in left if c.kind in ("texts", "letters", "many") and self._is_plain(c)]
+        texts = [c for c in left if c.kind in ("texts", "letters", "many") and self.is_plain(c)]
         is_pair = 2 < len(left) == len(items) < 2 * len(texts)
         return {column.number for column in left} if is_pair else set()
 
     # -- items -----------------------------------------------------------------------------
 
     def _find_items(self) -> list[Column]:
+        """Return the largest block of columns that hold answers, and what is kept as items."""
+        family = self._drop_labelled(self._find_family())
+        copies = self._ask_copies(family)
+        blocks = find_blocks([c for c in family if c not in copies and c.label not in self._kept])
+        items = [*blocks[0].columns, *copies] if blocks else []
+        self.blocks = [block for block in blocks[1:] if len(block.columns) >= SERIES]
+        sums = find_sums(items, items, self.rows)
+        kept = [
+            column
+            for column in self._free
+            if column.label in self._kept or self._is_unanswered(column, items)
+        ]  # an item that nobody answered keeps its column
+        chosen = {column.number: column for column in [*items, *kept] if column.number not in sums}
+        return [chosen[number] for number in sorted(chosen)]
+
+    def _find_family(self) -> list[Column]:
+        """Return the columns with the commonest kind of answers."""
         answered = ("steps", "points", "letters", "texts")
-        candidates = [c for c in self._free if c.kind in answered and self._is_plain(c)]
+        candidates = [c for c in self._free if c.kind in answered and self.is_plain(c)]
         kinds = Counter[str](column.kind.replace("points", "steps") for column in candidates)
         best = max(("steps", "letters", "texts"), key=lambda kind: kinds[kind])
         family = [column for column in candidates if column.kind.replace("points", "steps") == best]
@@ -109,30 +135,7 @@ class ColumnRoles:
         elif best != "steps":  # F of true and false is a letter, and A+C of options a text
             shared = {word for column in family for word in column.words}
             family = [c for c in candidates if c.kind == best or c.words.keys() <= shared]
-        items = self._drop_strangers(choose_alike(family, family) if family else [])
-        items = self._drop_labelled(items)
-        sums = find_sums(items, items, self._rows)
-        kept = [
-            column
-            for column in self._free
-            if column.label in self._kept or self._is_unanswered(column, items)
-        ]  # an item that nobody answered keeps its column
-        chosen = {column.number: column for column in [*items, *kept] if column.number not in sums}
-        return [chosen[number] for number in sorted(chosen)]
-
-    def _drop_strangers(self, items: list[Column]) -> list[Column]:
-        """Return items without columns before or behind a numbered series that most belong to."""
-        series = [column.number for column in items if column.word in self._series]
-        if len(series) < max(4, 0.7 * len(items)):
-            return items
-        names = Counter(column.word for column in items)
-        return [
-            column
-            for column in items
-            if names[column.word] > 1
-            or len(column.word) < 3
-            or min(series) < column.number < max(series)
-        ]
+        return choose_alike(family, family) if family else []
 
     def _drop_labelled(self, items: list[Column]) -> list[Column]:
         """Return items without those whose values have labels of their own, where most share some.
@@ -149,11 +152,12 @@ class ColumnRoles:
 
         return [c for c in items if not by_item[c.number] or is_like_others(by_item[c.number])]
 
+    @rule("exports/Calificaciones Tema 4.csv", otherwise=[])
     def _find_scores(self) -> list[Column]:
         """Return columns of numbers with too many values for categories, and ask about them."""
-        scores = [c for c in self._free if c.kind == "number" and self._is_plain(c) and c.core]
+        scores = [c for c in self._free if c.kind == "number" and self.is_plain(c) and c.core]
         scores = [c for c in scores if not (c.is_unique and self._may_number(c))]
-        if len(scores) < 3 or self._rows < ENOUGH_ROWS:
+        if len(scores) < SERIES or self.rows < ENOUGH_ROWS:
             return []
         high, labels = max(max(column.core) for column in scores), [c.label for c in scores]
         question = (
@@ -168,25 +172,114 @@ class ColumnRoles:
         self._findings.ask("at_least", question, [advice], labels[:5])
         return scores
 
+    @rule("exports/rdata_panel_2026.csv", otherwise=False)
     def _is_unanswered(self, column: Column, items: Sequence[Column]) -> bool:
         """Say whether a blank column is an item by its name, or by its place among the items."""
         is_inside = bool(items) and items[0].number < column.number < items[-1].number
         n_blank = sum(c.kind == "blank" for c in self._free)
-        if 2 * n_blank > len(items) > 2 and column.word not in self._series:
+        stem = name_stem(column.name)
+        if 2 * n_blank > len(items) > 2 and stem not in self._series:
             return False  # as many columns of remarks as questions
-        is_like = len(column.word) < 3 or column.word in {item.word for item in items}
-        return (
-            column.kind == "blank"
-            and self._is_plain(column)
-            and (not items or is_inside or is_like)
-        )
+        is_like = len(column.word) < 3 or stem in {name_stem(item.name) for item in items}
+        is_item = not items or is_inside or is_like
+        return column.kind == "blank" and self.is_plain(column) and is_item
 
-    def _is_plain(self, column: Column) -> bool:
+    def is_plain(self, column: Column) -> bool:
+        """Say whether a column has a name, and none of another role."""
         other_roles = name_words("groups", "ages", "about", "totals", "ids", "names", "numbers")
         is_note = _REMARK.fullmatch(column.name) or _STATE.fullmatch(column.name)
-        return bool(column.name) and not is_note and column.word not in other_roles - self._series
+        is_role = column.word in other_roles and not (
+            name_stem(column.name) in self._series and column.word not in name_words("totals")
+        )
+        return bool(column.name) and not is_note and not is_role
+
+    # -- what is asked whatever the names say ---------------------------------------------------
+
+    def _ask_copies(self, family: Sequence[Column]) -> list[Column]:
+        """Ask about columns with the same answers; return those that nobody has decided about."""
+        pairs = [
+            pair
+            for pair in (find_copies(family) if self.rows >= ENOUGH_ROWS else [])
+            if not self._kept.issuperset(column.label for column in pair)
+        ]
+        if not pairs:
+            return []
+        first, second = ([column.label for column in side] for side in zip(*pairs, strict=True))
+        listed = "; ".join(f"'{a.label}' and '{b.label}'" for a, b in pairs[:5])
+        question = (
+            f"{listed}: they hold the same answers, as they are or turned round. Which count?"
+        )
+        answers = [
+            make_remedy(f"leave out {name_some(first)}:", {"ignore": first}),
+            make_remedy(f"leave out {name_some(second)}:", {"ignore": second}),
+            make_remedy("all are items of their own:", {"keep": [*first, *second]}),
+        ]
+        self._findings.ask("ignore", question, answers, [*first, *second], None)
+        return [column for pair in pairs for column in pair]
+
+    def _ask_parts(self) -> None:
+        """Ask about items whose names come again for every rater or time."""
+        items = [column for column in self.items if column.label not in self._kept]
+        parts = find_parts(items) if len(items) == len(self.items) else None
+        if parts is None:
+            return
+        labels = {part: [c.label for c in columns] for part, columns in parts.by_part.items()}
+        change = (
+            "raters: write one row for each rating, with the columns person, item, rater and "
+            "score, and fit that table"
+        )
+        every = [label for listed in labels.values() for label in listed]
+        question = (
+            f"{name_some(parts.stems)} come again for each of {name_some([*labels])}. Are these "
+            "raters, times, or items of their own?"
+        )
+        answers = [
+            make_remedy(
+                f"raters or times, and those of '{part}' are read:",
+                {"ignore": [label for label in every if label not in listed]},
+            )
+            for part, listed in labels.items()
+        ]
+        answers += [
+            make_remedy("every column is an item:", {"keep": every}),
+            Remedy(f"{change} with --rater rater", change=change),
+        ]
+        self._findings.ask("ignore", question, answers, every, None)
+
+    def _ask_blocks(self, others: Sequence[Column]) -> None:
+        """Ask once about every block of like columns, and decide or ask about the others."""
+        left = {column.number for column in others}
+        for block in self.blocks:
+            like = [column for column in block.columns if column.number in left]
+            if like:
+                left -= {column.number for column in like}
+                self._ask_role(like)
+        for column in others:
+            if column.number in left and not self._apply(column, ROLES):
+                self._ask_role([column])
 
     # -- other columns -----------------------------------------------------------------------
+
+    def _apply(self, column: Column, kinds: Sequence[ColumnFinder]) -> bool:
+        """Decide what a column is by the first rule that knows it; say whether one does."""
+        for find in kinds:
+            if (claim := find(column, self)) is not None:
+                self._take(column, claim)
+                return True
+        return False
+
+    def _take(self, column: Column, claim: Claim) -> None:
+        label = column.label
+        if claim.role == "item":
+            self.items = sorted([*self.items, column], key=lambda item: item.number)
+        elif claim.role == "rows":
+            self._number_rows(column)
+        elif claim.role == "group":
+            undo = make_remedy("leave it out instead:", {"ignore": [label]})
+            self._findings.note("group", [label], claim.reason, [label], [undo])
+        else:
+            undo = make_remedy(f"'{label}' is an item after all:", {"keep": [label]})
+            self._findings.note("ignore", [label], claim.reason, [label], [undo])
 
     def _leave_out_blank(self, columns: Sequence[Column]) -> None:
         """Leave out columns without a name and without an entry; one note for all of them."""
@@ -194,41 +287,6 @@ class ColumnRoles:
             labels = [column.label for column in columns]
             reason = f"{count_of(len(labels), 'column')} without a name and without an entry."
             self._findings.note("ignore", labels, reason, labels[:SHOWN_BLANK])
-
-    def _leave_out_plain(self, column: Column) -> bool:
-        """Leave out what is surely no item and no person; say whether it was."""
-        word, reason = column.word, ""
-        if _REMARK.fullmatch(column.name):
-            reason = f"'{column.name}' holds remarks."
-        elif column.kind == "blank":
-            return False
-        elif column.is_called("about") or _STATE.fullmatch(column.name):
-            reason = f"'{column.name}' is about the survey, not an answer."
-        elif column.is_called("ages"):
-            reason = f"'{column.name}' is an age."
-        elif (
-            column.name.strip() in ("%", "Σ", "∑", "Ø")
-            or {word, plain(column.name.split("/")[0])} & name_words("totals")
-        ) and (column.kind in ("steps", "points", "number") or column.is_points):
-            reason = f"'{column.name}' holds totals or marks."
-        elif column.percentages >= SHARE:
-            reason = f"'{column.name}' holds percentages."
-        elif column.number in self._sums:
-            reason = f"'{column.name}' is the sum of items."
-        elif column.number in self._answered:
-            reason = f"'{column.name}' holds the answer that the next column scores."
-        elif column.kind == "date":
-            reason = f"'{column.name}' holds dates or times."
-        elif column.kind == "steps" and len(column.words) == 1:
-            reason = f"'{column.name}' has the same value in every row."
-        if not reason:
-            return False
-        self._leave_out(column, reason)
-        return True
-
-    def _leave_out(self, column: Column, reason: str) -> None:
-        undo = make_remedy(f"'{column.label}' is an item after all:", {"keep": [column.label]})
-        self._findings.note("ignore", [column.label], reason, [column.label], [undo])
 
     def _choose_person(self, columns: Sequence[Column]) -> Column | None:
         """Return the column that tells persons apart, the best of those that could."""
@@ -241,9 +299,9 @@ class ColumnRoles:
             return self._name_person(named[0], f"'{named[0].name}' tells the persons apart.")
         ids = [c for c in columns if c.is_called("ids") and c.has_repeats]
         is_timed = any(c.kind == "date" or c.is_called("attempts") for c in self._free)
-        if len(ids) == 1 and is_timed and "repeats" not in self._findings.stated:
+        if len(ids) == 1 and is_timed and "repeats" not in self.stated:
             return self._ask_attempts(ids[0])
-        if ranked and (len(self._findings.stated) or self._rows >= 8 or ranked[0].number == 0):
+        if ranked and (len(self.stated) or self.rows >= ENOUGH_ROWS or ranked[0].number == 0):
             first = ranked[0]
             if first.kind == "many" or (first.kind == "number" and self._may_number(first)):
                 reason = f"'{first.label}' has another value in every row."
@@ -271,40 +329,17 @@ class ColumnRoles:
         by_name = find_role_names([one.name for one in self._free], Reading()).get("person", ())
         return bool(by_name == (column.name,))
 
-    def _place(self, column: Column) -> None:
-        """Leave a column out, make it a group, or ask."""
-        n_values = len(column.words)
-        if column.is_called("names", "ids", "numbers"):
-            if column.has_repeats and "person" not in {
-                **self._findings.stated,
-                **self._findings.options,
-            }:
-                self._number_rows(column)
-            else:
-                self._leave_out(column, f"'{column.label}' names or numbers persons.")
-        elif column.kind == "many" or (column.kind == "number" and n_values > FEW):
-            what = "numbers" if column.kind == "number" else "texts"
-            self._leave_out(column, f"'{column.label}' has many different {what}.")
-        elif n_values <= 1:
-            what = "the same value in every row" if n_values else "no entry"
-            self._leave_out(column, f"'{column.label}' has {what}.")
-        elif column.is_called("groups") and not self._looks_like_item(column):
-            reason = f"'{column.label}' groups the persons."
-            undo = make_remedy("leave it out instead:", {"ignore": [column.label]})
-            self._findings.note("group", [column.label], reason, [column.label], [undo])
-        elif self._is_plain(column) and (
-            self._rows < ENOUGH_ROWS or "key" in self._findings.stated
-        ):
-            self.items.append(column)  # too few rows to say more, or a key that knows the items
-            self.items.sort(key=lambda item: item.number)
-        else:
-            self._ask_role(column)
+    @property
+    def has_person(self) -> bool:
+        """Whether a column tells the persons apart."""
+        return "person" in {**self.stated, **self._findings.options}
 
     def _ask_attempts(self, column: Column) -> Column:
         """Ask which attempt of a person counts, where rows have one id and different times."""
         question = f"{_tell_repeats(column)}, as in several attempts. Which attempt counts?"
         every = make_remedy("every row is a person:", {"ignore": [column.label], "person": None})
-        self._findings.ask("person", question, [*_join_rows(column), every], [column.label])
+        answers = [*_join_rows(column), every]
+        self._findings.ask("person", question, answers, [column.label], None)
         return column
 
     def _number_rows(self, column: Column) -> None:
@@ -317,31 +352,153 @@ class ColumnRoles:
         else:
             answers = [make_remedy("every row is another person:", {"ignore": [label]}), *same]
             question = f"{reason}. Are these rows of one person?"
-            self._findings.ask("person", question, answers, [label])
+            self._findings.ask("person", question, answers, [label], None)
 
-    def _looks_like_item(self, column: Column) -> bool:
+    def looks_like_item(self, column: Column) -> bool:
+        """Say whether a column holds such values as the items do."""
         if not self.items or column.kind != self.items[0].kind:
             return False
         return bool(choose_alike([column], [*self.items, column]))
 
-    def _ask_role(self, column: Column) -> None:
-        values = ", ".join(f"'{word}'" for word in list(column.words)[:4])
-        label = column.label
-        change = "it names raters: fit a table of single ratings"
-        rating = [Remedy(f"{change} with --rater {label}", change=change)]
+    def _varies(self, column: Column) -> bool:
+        """Say whether a column differs within a person, whose rows are joined."""
+        if self._person is None:
+            return False
+        cells = {*zip(self._person.cells, column.cells, strict=True)}
+        return len(cells) > len({*self._person.cells})
+
+    def _ask_varying(self) -> None:
+        """Ask again about groups to which a person does not belong all the time."""
+        labels = [column.label for column in self._groups if self._varies(column)]
+        if labels:
+            question = f"{name_some(labels)} differ within a person, who can be in one group only."
+            answer = make_remedy("leave them out:", {"ignore": labels})
+            self._findings.ask("ignore", question, [answer], labels, None)
+
+    def _ask_role(self, columns: Sequence[Column]) -> None:
+        """Ask what like columns are; nothing is proposed."""
+        block, labels = Block(tuple(columns)), [column.label for column in columns]
+        beside = f" The items are {Block(tuple(self.items)).tell()}." if self.items else ""
+        group = make_remedy("it groups the persons:", {"group": labels})
+        change = "these are raters: fit a table of single ratings"
+        rating = Remedy(f"{change} with --rater {labels[0]}", change=change)
         self._findings.ask(
             "group",
-            f"What is the column '{label}' ({values})? Its values differ from those of the items."
-            if not self._looks_like_item(column)
-            else f"Is '{label}' ({values}) a group of persons or an item?",
+            f"What is {block.tell()}?{beside}",
             [
-                make_remedy("it groups the persons:", {"group": [label]}),
-                make_remedy("leave it out:", {"ignore": [label]}),
-                make_remedy("it is an item:", {"keep": [label]}),
-                *(rating if column.is_called("raters") else []),
+                *([] if any(map(self._varies, columns)) else [group]),
+                make_remedy("leave it out:", {"ignore": labels}),
+                make_remedy("it belongs to the items:", {"keep": labels}),
+                *([rating] if columns[0].is_called("raters") else []),
             ],
-            [label],
+            labels,
+            None,
         )
+
+
+# -- rules ---------------------------------------------------------------------------------------
+
+
+class Claim(NamedTuple):
+    """What a column is: "left out", "group", "item", or "rows" for the number of a person."""
+
+    reason: str
+    role: str = "left out"
+
+
+#: From a column and what is known of its table to a claim; None where the rule says nothing.
+ColumnFinder = Callable[[Column, ColumnRoles], Claim | None]
+
+
+@rule("exports/rdata_panel_2026.csv")
+def _find_about(column: Column, roles: ColumnRoles) -> Claim | None:
+    del roles
+    is_about = column.is_called("about") or _STATE.fullmatch(column.name)
+    is_about = is_about and column.kind != "blank"
+    return Claim(f"'{column.name}' is about the survey, not an answer.") if is_about else None
+
+
+@rule("test with gender.csv")
+def _find_age(column: Column, roles: ColumnRoles) -> Claim | None:
+    del roles
+    is_age = column.is_called("ages") and column.kind != "blank"
+    return Claim(f"'{column.name}' is an age.") if is_age else None
+
+
+@rule("Klausur Punkte.csv")
+def _find_total(column: Column, roles: ColumnRoles) -> Claim | None:
+    del roles
+    words = {column.word, plain(column.name.split("/")[0])}
+    is_named = bool(words & name_words("totals")) or column.name.strip() in ("%", "Σ", "∑", "Ø")
+    is_total = is_named and (column.kind in _NUMERIC or column.is_points)
+    return Claim(f"'{column.name}' holds totals or marks.") if is_total else None
+
+
+@rule("more/weekly quiz.csv")
+def _find_percent(column: Column, roles: ColumnRoles) -> Claim | None:
+    del roles
+    is_share = column.percentages >= SHARE
+    return Claim(f"'{column.name}' holds percentages.") if is_share else None
+
+
+@rule("more/two parts.csv")
+def _find_sum(column: Column, roles: ColumnRoles) -> Claim | None:
+    is_sum = column.number in roles.sums
+    return Claim(f"'{column.name}' is the sum of items.") if is_sum else None
+
+
+def _find_scored(column: Column, roles: ColumnRoles) -> Claim | None:
+    reason = f"'{column.name}' holds the answer that the next column scores."
+    return Claim(reason) if column.number in roles.answered else None
+
+
+@rule("more/wave2.csv")
+def _find_date(column: Column, roles: ColumnRoles) -> Claim | None:
+    del roles
+    return Claim(f"'{column.name}' holds dates or times.") if column.kind == "date" else None
+
+
+@rule("more/household.csv")
+def _find_id(column: Column, roles: ColumnRoles) -> Claim | None:
+    if not column.is_called("names", "ids", "numbers"):
+        return None
+    is_number = column.has_repeats and not roles.has_person
+    return Claim(f"'{column.label}' names or numbers persons.", "rows" if is_number else "left out")
+
+
+@rule("more/Evaluación 3B.txt")
+def _find_many(column: Column, roles: ColumnRoles) -> Claim | None:
+    del roles
+    if column.kind == "many" or (column.kind == "number" and len(column.words) > FEW):
+        what = "numbers" if column.kind == "number" else "texts"
+        return Claim(f"'{column.label}' has many different {what}.")
+    return None
+
+
+@rule("more/OMR export.xlsx")
+def _find_nothing(column: Column, roles: ColumnRoles) -> Claim | None:
+    del roles
+    what = "the same value in every row" if column.words else "no entry"
+    return Claim(f"'{column.label}' has {what}.") if len(column.words) <= 1 else None
+
+
+@rule("gradebook.csv")
+def _find_group(column: Column, roles: ColumnRoles) -> Claim | None:
+    is_group = column.is_called("groups") and not roles.looks_like_item(column)
+    return Claim(f"'{column.label}' groups the persons.", "group") if is_group else None
+
+
+@rule("exports/remedial group.csv")
+def _find_few_rows(column: Column, roles: ColumnRoles) -> Claim | None:
+    """Take a column for an item where there are too few rows to say more, or a key knows it."""
+    is_known = roles.rows < ENOUGH_ROWS or "key" in roles.stated
+    return Claim("", "item") if is_known and roles.is_plain(column) else None
+
+
+#: Columns that are surely left out, whatever else is in the table; then all the others. The first
+#: rule that claims a column decides.
+PLAIN = (_find_about, _find_age, _find_total, _find_percent, _find_sum, _find_scored, _find_date)
+ROLES = (_find_id, _find_many, _find_nothing, _find_group, _find_few_rows)
 
 
 def _tell_repeats(column: Column) -> str:
@@ -367,6 +524,9 @@ def _rank_person(column: Column) -> tuple[int, int]:
     """Return how likely a column is the one that tells persons apart, smallest first."""
     kinds = ("ids", "names" if column.kind == "many" else "ids", "names", "numbers")
     ranks = [rank for rank, kind in enumerate(kinds) if column.is_called(kind)]
+    words = {plain(word) for word in column.name.split()}
+    if not ranks and column.kind == "many" and len(words) <= 4 and words & name_words("names"):
+        ranks = [kinds.index("names")]  # such as "first and last name"
     return min(ranks, default=_UNNAMED), column.number
 
 
@@ -400,200 +560,13 @@ def _fold(column: Column) -> frozenset[str]:
     return frozenset(word.casefold() for word in column.words)
 
 
-def list_roles(
-    columns: Sequence[Column], options: Mapping[str, Any], items: Collection[str]
-) -> list[str]:
+def list_roles(columns: Sequence[Column], findings: Findings, items: Collection[str]) -> list[str]:
     """Return the role of every column, for a preview."""
+    options = {**findings.stated, **findings.options}
     role_of = dict.fromkeys(options.get("group") or (), "group") | dict.fromkeys(items, "item")
+    open_ones = [one for one in findings.questions if one.is_open and one.marked is None]
+    role_of |= {cell: "not clear" for one in open_ones for cell in one.cells}
     unnamed = columns[0].label if columns and not columns[0].name else None
     for label in (options.get("person"), unnamed):
         role_of.setdefault(label, "person")
     return [role_of.get(column.label, "left out") for column in columns]
-
-
-# -- layout ------------------------------------------------------------------------------------
-
-#: Days and times that can be put in order.
-_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?)?")
-#: Kinds of names that columns of persons have in a long table.
-_PERSONS = ("ids", "names", "models")
-#: A table with more columns is a wide one.
-MOST_LONG_COLUMNS = 30
-#: Persons of a table with items in rows.
-_FEWEST_TURNED = 5
-#: Strings of answers: columns of the table, signs of a string, different signs.
-_MOST_BESIDE, _SHORTEST, _MOST_SIGNS = 3, 5, 6
-
-
-def ask_strings(grid: CellGrid, findings: Findings) -> bool:
-    """Say what to do with rows of an id and a string of answers; say whether they are such."""
-    cells = [row[-1] or "" for row in grid.rows if row and len(row) <= _MOST_BESIDE]
-    signs, widths = {*"".join(cells)}, {len(cell) for cell in cells}
-    is_like = len(widths) == 1 and min(widths) >= _SHORTEST and len(signs) <= _MOST_SIGNS
-    if not is_like or len(cells) < max(3, len(grid.rows)) or not "".join(signs).isalnum():
-        return False
-    codes, width = "".join(sorted(signs)), min(widths)
-    findings.ask(
-        "layout",
-        f"Every row ends with a string of {width} signs ({codes}). Is each of them an answer?",
-        [
-            Remedy(
-                "put a comma between them, with a row of names above; or write a control file of "
-                f"Winsteps with the lines NI = {width}, NAME1 = 1, ITEM1 = column of the first "
-                f"answer, CODES = {codes}, DATA = name of this file, &END, and read that"
-            )
-        ],
-    )
-    return True
-
-
-def ask_turned(table: Table, findings: Findings) -> Table | None:
-    """Return a table with items in rows the other way round; ask where nobody said so."""
-    stated, names = findings.stated, table.names
-    if stated.get("layout") == "transposed":
-        item, ignored = stated.get("item", names[0]), {*stated.get("ignore", ())}
-    elif stated.keys() & {"layout", "person", "item"}:
-        return None
-    else:
-        column, beside = _find_turned(name_columns(names, table.rows))
-        if column is None:
-            return None
-        item, ignored = column.name, {*beside}
-        change: dict[str, Any] = {"layout": "transposed", "item": item}
-        findings.ask(
-            "layout",
-            f"Rows seem to be items, named by '{column.label}', and columns persons. Is that so?",
-            [
-                make_remedy("it is:", change | ({"ignore": beside} if beside else {})),
-                make_remedy("no, every row is a person:", {"layout": "wide", "item": None}),
-            ],
-            [column.label],
-        )
-    return Table(*turn_rows(names, table.rows, names.index(item), ignored))
-
-
-def _find_turned(columns: Sequence[Column]) -> tuple[Column | None, list[str]]:
-    """Return the column that names the items of a table with items in rows, and others beside it.
-
-    The column is called item, or its cells are; or the other columns are called after persons.
-    None where a column names persons.
-    """
-    unique = [c for c in columns if c.is_unique and c.name]
-    items = [c for c in unique if c.is_called("items")]
-    items += [c for c in unique if {*map(plain, c.words)} <= name_words("items") | {"q"}]
-    series = Counter(c.word for c in columns if c.name[-1:].isdigit())
-    persons = sum(times for word, times in series.items() if word in name_words("ids", "names"))
-    if persons >= max(_FEWEST_TURNED, 0.7 * len(columns)):
-        items += [c for c in unique if c.number < 3 and c.kind == "many"]
-    if not items or any(c.is_called("ids", "names") and c not in items for c in unique):
-        return None, []
-    others = [c for c in columns if c is not items[0]]
-    kinds = ("steps", "letters", "texts", "points", "number")
-    beside = [c.label for c in others if c.is_called("numbers", "totals") or c.kind not in kinds]
-    is_table = len(others) - len(beside) >= max(_FEWEST_TURNED, 0.7 * len(others))
-    return (items[0], beside) if is_table else (None, [])
-
-
-#: Every row is a person after all.
-_DENIED = make_remedy("no, a person:", {"layout": "wide", "item": None, "response": None})
-
-
-def ask_long(table: Table, reading: Reading, findings: Findings) -> LongPlan | None:
-    """Ask whether rows are single answers, where values look so and names do not say it."""
-    is_stated = findings.stated.keys() & {"layout", "person"}
-    if is_stated or len(table.names) > MOST_LONG_COLUMNS:
-        return None
-    roles = _find_long_roles(name_columns(table.names, table.rows), len(table.rows))
-    if not roles:
-        return None
-    person, item, response = roles.values()
-    findings.ask(
-        "layout",
-        f"Is every row one answer: of '{person}' to '{item}', in the column '{response}'?",
-        [make_remedy("it is:", roles), _DENIED],
-        [person, item, response],
-    )
-    plan = plan_columns(table.names, replace(reading, **roles), table.names[0])
-    return plan if isinstance(plan, LongPlan) else None
-
-
-def _find_long_roles(columns: Sequence[Column], rows: int) -> dict[str, Any]:
-    """Return person, item and answer columns of a long table by its values; none if it is wide.
-
-    The name of the person or of the item column must say what it is. Nearly every row must be
-    another pair of them; attempts, raters and parts of a test tell more rows apart.
-    """
-    kinds = ("steps", "letters", "texts")
-    scores = [c for c in columns if c.kind in kinds and 1 < len(c.words) <= FEW]
-    answers = sorted((c for c in scores if c.is_called("answer_names")), key=lambda c: len(c.words))
-    beside = [c for c in columns if c.is_called("attempts", "raters", "parts")]
-    names = [c for c in columns if 2 < len(c.words) <= rows / 3 and c not in answers]
-    names = [c for c in names if not c.is_called("attempts", "raters")]
-    persons = [c for c in names if not c.is_called("items")]
-    items = [c for c in names if not c.is_called(*_PERSONS)]
-    pairs = [(p, i) for p, i in product(persons, items) if p is not i]
-    pairs = [(p, i) for p, i in pairs if p.is_called(*_PERSONS) or i.is_called("items")]
-    pairs.sort(key=lambda pair: -pair[0].is_called(*_PERSONS) - pair[1].is_called("items"))
-    for person, item in pairs if answers else ():
-        others = [c.cells for c in beside if c not in (person, item)]
-        cells = set(zip(person.cells, item.cells, *others, strict=True))
-        every = len(person.words) * len(item.words)
-        if len(cells) > 0.95 * rows > 0.2 * every:
-            return {"person": person.name, "item": item.name, "response": answers[0].name}
-    return {}
-
-
-def ask_repeats(
-    cells: list[tuple[Any, ...]], table: Table, findings: Findings, reading: Reading
-) -> None:
-    """Ask what to do with persons who answered an item more than once."""
-    pairs = [(person, item) for person, item, _ in cells]
-    repeated = len(pairs) - len(set(pairs))
-    if reading.repeats != "error" or reading.filter is not None or not repeated:
-        return
-    if "filter" in table.names:
-        column = table.names.index("filter")
-        often = {pair for pair, times in Counter(pairs).items() if times > 1}
-        rows = zip(table.rows, pairs, strict=False)
-        filters = list(dict.fromkeys(row[column] for row, pair in rows if pair in often))
-        if len(filters) > 1:
-            answers = [make_remedy(f"'{one}':", {"filter": one}) for one in filters]
-            question = "The log has several filters of one answer. Which counts?"
-            findings.ask("filter", question, answers, ["filter"])
-            return
-    if parts := _find_parts(cells, table):
-        question = f"'{parts[0]}' and '{parts[1]}' name an item together. Which column names it?"
-        change = f"add a column of both, such as {parts[0]}/{parts[1]}, and name it"
-        naming = Remedy(f"{change} with item=", asks="item", change=change)
-        findings.ask("item", question, [naming], parts)
-        return
-    order = {} if reading.order_by else _find_order(table)
-    raters = [name for name in table.names if plain(name) in name_words("raters")]
-    advice = f" To take raters into account, fit with --rater {raters[0]}." if raters else ""
-    findings.ask(
-        "repeats",
-        f"{repeated:,} answers are a person's second or later answer to an item. Which one counts?"
-        f"{advice}",
-        [make_remedy(f"the {which}:", {"repeats": which, **order}) for which in ("first", "last")],
-    )
-
-
-def _find_parts(cells: list[tuple[Any, ...]], table: Table) -> list[str]:
-    """Return two columns that name items together: a task, and the number of its example."""
-    columns = [c for c in name_columns(table.names, table.rows) if len(c.cells) == len(cells)]
-    items = [item for _, item, _ in cells]
-    inner = [c.name for c in columns if c.cells == items]
-    for outer in (c for c in columns if c.is_called("parts") and c.name not in inner):
-        rows = {(part, *cell[:2]) for part, cell in zip(outer.cells, cells, strict=True)}
-        if inner and len(rows) == len(cells):
-            return [outer.name, inner[0]]
-    return []
-
-
-def _find_order(table: Table) -> dict[str, str]:
-    """Return the column that says which attempt is the first: its number, or its time."""
-    columns = [c for c in name_columns(table.names, table.rows) if None not in c.cells]
-    numbers = [c for c in columns if c.is_called("attempts") and c.kind in ("steps", "number")]
-    times = [c for c in columns if all(_TIME.fullmatch(cell or "") for cell in c.cells)]
-    best = [*numbers, *times]
-    return {"order_by": best[0].name} if best else {}

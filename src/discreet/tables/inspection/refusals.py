@@ -49,7 +49,7 @@ from discreet.tables.cells import match_cells, read_integers
 from discreet.tables.columns import LongPlan
 from discreet.tables.findings import Findings
 from discreet.tables.ids import encode_ids
-from discreet.tables.inspection.answers import Tallied, give_key, judge_answers
+from discreet.tables.inspection.answers import OFTEN, Tallied, give_key, judge_answers
 from discreet.tables.inspection.columns import ColumnRoles
 from discreet.tables.inspection.rows import limit_rows
 from discreet.tables.opener import Source, plan_source
@@ -62,8 +62,6 @@ _ACCEPTED = (
 )
 #: Characters that a code for a missing answer may have, to be suggested as one.
 _LONGEST_CODE = 12
-#: Share of all answers above which a letter is an option and no code for a missing answer.
-_OFTEN = 0.05
 _LETTER = re.compile(r"[A-Za-z]")
 #: Either thousands or three decimals, which differ a little too much to guess.
 _THOUSANDS = re.compile(r"[+-]?[0-9]{1,3},[0-9]{3}")
@@ -99,6 +97,8 @@ class RefusedCell:
         Whether a key names other items but not this one.
     is_listed
         Whether a public list says which categories the item has.
+    is_kept
+        Whether somebody said that the column is an item.
     is_counted
         Whether the columns hold every answer, or only each value once.
     """
@@ -112,6 +112,7 @@ class RefusedCell:
     has_person: bool = True
     is_forgotten: bool = False
     is_listed: bool = False
+    is_kept: bool = False
     is_counted: bool = True
 
     @property
@@ -194,7 +195,7 @@ def refuse_wide(
     cell = RefusedCell(
         location, items[number], columns[number][row].as_py(), items[number], looked_at,
         is_wide=True, has_person=has_person, is_forgotten=bool(reading.right),
-        is_listed=bool(reading.listed),
+        is_listed=bool(reading.listed), is_kept=items[number] in reading.keep,
     )  # fmt: skip
     return refuse_answer(cell, reading.scoring_of(items[number]))
 
@@ -285,6 +286,8 @@ def _find_lowest(cell: RefusedCell, low: int, high: int) -> int | None:
 def _advise(cell: RefusedCell) -> list[Remedy]:
     """Return what to do, the likeliest first."""
     number = as_number(cell.value)
+    if cell.is_kept:
+        return [*_leave_out(cell), Remedy("correct the cell")]
     if cell.is_forgotten:
         words = f"the key has no right answer for item '{cell.item}': add it to the key"
         return [Remedy(words, asks="key"), *_leave_out(cell), _correct(cell)]
@@ -362,7 +365,7 @@ def _may_be_missing(cell: RefusedCell) -> bool:
     """
     word, every = spell(cell.value), cell.everywhere
     if as_number(word) is None:
-        is_rare = every[word] <= _OFTEN * sum(every.values())
+        is_rare = every[word] <= OFTEN * sum(every.values())
         return is_rare or not _LETTER.fullmatch(word)
     runs = [_find_numbers(column.words) for column in cell.columns]
     return as_number(cell.value) not in find_shared_run(runs)

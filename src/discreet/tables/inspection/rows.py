@@ -11,7 +11,9 @@ import csv
 import io
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from decimal import Decimal
+from functools import cached_property
+from itertools import islice, zip_longest
 from os import PathLike
 from pathlib import Path
 from statistics import median
@@ -22,9 +24,17 @@ from discreet.coding.remedies import make_remedy
 from discreet.coding.values import MISSING_WORDS, spell, write_cell
 from discreet.errors import BadResponses
 from discreet.tables.cells import label_columns
-from discreet.tables.columns import LongPlan, has_row_names, is_long_row, is_wide_row, plan_columns
+from discreet.tables.columns import (
+    LongPlan,
+    has_row_names,
+    is_long_row,
+    is_wide_row,
+    join_names,
+    plan_columns,
+)
 from discreet.tables.findings import Findings
 from discreet.tables.formats.jsonl import LOGS
+from discreet.tables.inspection.rules import rule
 from discreet.tables.opener import BLANK, SHORT, Source, open_table_file
 from discreet.tables.paths import (
     declared_delimiter,
@@ -181,6 +191,8 @@ def _read_sheets(path: Path, reading: Reading) -> Iterator[CellGrid]:
 
 #: Rows in which the names are looked for.
 _HEAD = 20
+#: Signs up to which a name is the part of a task.
+_SHORTEST = 3
 
 
 class Table(NamedTuple):
@@ -195,11 +207,18 @@ def find_names(grid: CellGrid, findings: Findings) -> Table:
     """Return the names of the columns and the rows below; propose rows above them to skip."""
     if grid.names is not None:
         return Table(grid.names, grid.rows)
-    header = findings.stated.get("skip_rows", _find_header(grid.rows))
-    if "skip_rows" not in findings.stated and _has_two_headers(grid.rows, header):
-        header += 1
-    rows = grid.rows
+    rows, stated = grid.rows, findings.stated
+    header = stated.get("skip_rows", _find_header(rows))
+    is_joined = stated.get("header_rows", 1) > 1
+    if not stated.keys() & {"skip_rows", "header_rows"}:
+        is_joined = header > 0 and _are_parts(rows[header - 1], rows[header])
+        header += -1 if is_joined else _has_two_headers(rows, header)
+        if is_joined:
+            reason = f"Names are in the rows {header + 1} and {header + 2}, and are read together."
+            findings.note("header_rows", 2, reason, [f"row {header + 2}"])
     first = [(cell or "").strip() for cell in rows[header]] if header < len(rows) else []
+    if is_joined:
+        first = join_names(first, rows[header + 1])
     names = [name for name in first if name]
     if "header" not in findings.stated and (is_wide_row(names) or is_long_row(names)):
         change = {"header": False, "layout": "long"} if is_long_row(names) else {"header": False}
@@ -218,7 +237,7 @@ def find_names(grid: CellGrid, findings: Findings) -> Table:
         quoted = ", ".join(f"'{title}'" for title in titles[:4])
         where = f"Names are in row {header + 1}; above them stands {quoted or 'nothing'}."
         findings.note("skip_rows", header, where, [f"rows 1 to {header}"])
-    below = [row for row in rows[header + 1 :] if row or len(first) > 1]
+    below = [row for row in rows[header + 1 + is_joined :] if row or len(first) > 1]
     if grid.kind == "workbook":
         used = [n for n, cells in enumerate(zip(first, *below, strict=True)) if any(cells)]
         left, right = (used[0], used[-1] + 1) if used else (0, 0)
@@ -259,6 +278,7 @@ def _find_header(rows: Sequence[Row]) -> int:
     return 0
 
 
+@rule("more/SurveyMonkey export.csv", otherwise=False)
 def _has_two_headers(rows: Sequence[Row], header: int) -> bool:
     """Say whether names go on in the next row, as in surveys with a block of statements."""
     if header + 2 >= len(rows) or len(rows[header]) != len(rows[header + 1]):
@@ -269,6 +289,16 @@ def _has_two_headers(rows: Sequence[Row], header: int) -> bool:
     repeated = {cell for row in rows[header + 2 :] for cell in row if cell in texts}
     is_new = len(set(texts)) == len(texts) > 1 and not repeated
     return is_new and all(bound_number(text or "") is None for text in texts)
+
+
+@rule("exports/Klassenarbeit 8d.csv", otherwise=False)
+def _are_parts(upper: Row, lower: Row) -> bool:
+    """Say whether names are parts of tasks, such as a), with the name of the task above them."""
+    names = [cell for cell in lower if cell]
+    is_short = len({*names}) < len(names) or all(len(name) <= _SHORTEST for name in names)
+    beside = [above for above, below in zip_longest(upper, lower) if above and not below]
+    is_above = sum(map(bool, upper)) > len(beside) > 0
+    return is_short and is_above and all(bound_number(name) is None for name in names)
 
 
 # -- rows below the names --------------------------------------------------------------------
@@ -288,7 +318,6 @@ class OddRows:
         )
         self.aside: set[int] = set()
         self._beside = beside
-        self._end = self._find_end()
 
     def find(self, *, may_number: bool) -> set[int]:
         """Return the rows that are no persons, and propose to drop them.
@@ -312,6 +341,7 @@ class OddRows:
             if is_blank or is_short or number + 1 in names or cells & (labels - {BLANK, SHORT}):
                 self.aside.add(number)
 
+    @rule("Klassenarbeit 7a.xlsx")
     def _find_blank(self) -> None:
         blank = [n for n, row in enumerate(self._table.rows) if not any(row)]
         if any(len(row) > 1 for row in self._table.rows) and blank:
@@ -320,6 +350,7 @@ class OddRows:
                 reason = f"{count_of(len(blank), 'blank row')} left out."
                 self._findings.note("drop_rows", ["blank"], reason, _name_rows(blank))
 
+    @rule("more/reading screening.csv")
     def _find_notes(self) -> None:
         """Put rows aside that have one entry and then end, as notes below a table do."""
         short = [n for n, row in enumerate(self._table.rows) if any(row) and self._is_short(row)]
@@ -338,29 +369,41 @@ class OddRows:
         name: int | str | None = label or (number + 1 if may_number else None)
         if name is None:
             return
-        is_key = plain(label or "") in name_words("keys") and "key" not in self._findings.stated
-        if is_key and not self._is_scored() and not self._is_strange(row):
+        if label is not None and self._holds_key(label, row):
             self.aside.add(number)
             where = f"The row '{label}' holds the right answers."
             self._findings.note("key_row", label, where, _name_rows([number]))
         elif label is not None:
             self._drop(number, name, f"The row '{label}' is no person.")
-        elif number >= self._end:
+        elif self._is_below(number):
             self._drop(number, name, f"Row {number + 1} below the names holds a note.")
         elif self._may_be_key(row):
             self._ask_key_row(number)
-        elif self._is_column_sum(number, row):
-            self._drop(number, name, f"Row {number + 1} below the names holds sums.")
+        elif self._is_summary(number, row):
+            self._drop(number, name, f"Row {number + 1} below the names holds sums or means.")
         elif self._is_foreign(number, row):
             self._drop(number, name, f"Row {number + 1} below the names holds no answers.")
 
-    def _find_end(self) -> int:
-        """Return the row from which on notes stand below the table, behind a blank row."""
+    @rule("class test with key row.csv", otherwise=False)
+    def _holds_key(self, label: str, row: Row) -> bool:
+        """Say whether a row with the label of a key holds options, and not points."""
+        is_key = plain(label) in name_words("keys") and "key" not in self._findings.stated
+        is_scored = all(c.kind == "steps" and min(c.core) == 0 for c in self._items)
+        return is_key and not is_scored and not self._is_strange(row)
+
+    @rule("more/spelling.xlsx", otherwise=False)
+    def _is_below(self, number: int) -> bool:
+        """Say whether a row is a note below the table, behind a blank row."""
+        return number >= self._end
+
+    @cached_property
+    def _end(self) -> int:
         rows = self._table.rows
         last = max((n for n, row in enumerate(rows) if sum(map(bool, row)) > 1), default=0)
         is_apart = last + 1 < len(rows) and not any(rows[last + 1])
         return last + 1 if is_apart else len(rows)
 
+    @rule("more/mcq.csv", otherwise=False)
     def _may_be_key(self, row: Row) -> bool:
         """Say whether a row names nobody, and holds one option for every item."""
         entries = [row[n] for n in self._beside if n < len(row)]
@@ -386,15 +429,12 @@ class OddRows:
         self.aside.add(number)
         self._findings.note("drop_rows", [name], reason, _name_rows([number]))
 
-    def _is_scored(self) -> bool:
-        """Say whether items hold points, so that a key would make no sense."""
-        return all(column.kind == "steps" and min(column.core) == 0 for column in self._items)
-
     def _cells(self, row: Row) -> list[tuple[Column, str]]:
         pairs = [(c, row[c.number] if c.number < len(row) else None) for c in self._items]
         gone = MISSING_WORDS | NO_ANSWER
         return [(c, cell) for c, cell in pairs if cell is not None and cell.lower() not in gone]
 
+    @rule("qualtrics.csv", otherwise=False)
     def _is_foreign(self, number: int, row: Row) -> bool:
         """Say whether most cells of a row are like no other cell of their column."""
         cells = self._cells(row)
@@ -407,15 +447,27 @@ class OddRows:
         cells = self._cells(row)
         return sum(_is_strange(column, cell) for column, cell in cells) > 0.6 * len(cells)
 
-    def _is_column_sum(self, number: int, row: Row) -> bool:
+    @rule("exports/Gruppe B.csv", otherwise=False)
+    def _is_summary(self, number: int, row: Row) -> bool:
+        """Say whether a row at the end holds sums or means of what stands above it."""
         cells = [(c, v) for c, cell in self._cells(row) if (v := bound_number(cell)) is not None]
         if len(cells) < 3 or number < len(self._table.rows) - 5:
             return False
-        hits = 0
-        for column, value in cells:
-            above = [bound_number(cell) for cell in list(column.cells)[:number] if cell is not None]
-            hits += sum(float(v) for v in above if v is not None and v > 0) == float(value)
-        return hits >= 0.9 * len(cells)
+        return sum(_sums_up(column, value, number) for column, value in cells) >= 0.9 * len(cells)
+
+
+def _sums_up(column: Column, value: Decimal, number: int) -> bool:
+    """Say whether a value is the sum or the mean of the cells above it, as it would be rounded."""
+    numbers = [
+        bound_number(spell(cell)) for cell in list(column.cells)[:number] if cell is not None
+    ]
+    above = [n for n in numbers if n is not None]
+    if not above or sum(above) == value:
+        return sum(n for n in above if n > 0) == value
+    digits = -int(value.as_tuple().exponent)
+    half = Decimal(1).scaleb(-max(digits, 1)) / 2
+    means = [sum(above) / count for count in (len(above), number)]
+    return any(abs(mean - value) <= half * Decimal("1.01") for mean in means) and value % 1 != 0
 
 
 def _is_strange(column: Column, cell: str) -> bool:
