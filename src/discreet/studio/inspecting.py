@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet.answers.responses import Responses
+from discreet.coding.remedies import TableFinding
 from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.readers.answers import read_planned
 from discreet.studio.forms import (
@@ -31,7 +32,7 @@ from discreet.studio.forms import (
 from discreet.studio.jobs import TaskProgress, keep
 from discreet.studio.language import refuse, tell
 from discreet.tables.cells import letter_column
-from discreet.tables.findings import TableFinding, merge_options
+from discreet.tables.findings import merge_options
 from discreet.tables.inspection import Inspection, inspect_table
 from discreet.tables.paths import find_files
 from discreet.tables.vocabulary import name_words, plain

@@ -413,8 +413,8 @@ ColumnFinder = Callable[[Column, ColumnRoles], Claim | None]
 @rule("exports/rdata_panel_2026.csv")
 def _find_about(column: Column, roles: ColumnRoles) -> Claim | None:
     del roles
-    is_about = column.is_called("about") or _STATE.fullmatch(column.name)
-    is_about = is_about and column.kind != "blank"
+    is_named = column.is_called("about") or bool(_STATE.fullmatch(column.name))
+    is_about = is_named and column.kind != "blank"
     return Claim(f"'{column.name}' is about the survey, not an answer.") if is_about else None
 
 

@@ -123,10 +123,8 @@ def ask_long(table: Table, reading: Reading, findings: Findings) -> LongPlan | N
         return None
     person, item, response = roles.values()
     question = f"Is every row one answer: of '{person}' to '{item}', in the column '{response}'?"
-    answers = [
-        make_remedy("it is:", {"layout": "long", **roles}),
-        *([] if is_denied else [_DENIED]),
-    ]
+    accept = make_remedy("it is:", {"layout": "long", **roles})
+    answers = (accept,) if is_denied else (accept, _DENIED)
     cells, marked = (person, item, response), None if is_denied else 0
     findings.propose(TableFinding("layout", question, answers, cells, marked=marked))
     if is_denied:

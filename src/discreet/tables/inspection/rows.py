@@ -458,16 +458,13 @@ class OddRows:
 
 def _sums_up(column: Column, value: Decimal, number: int) -> bool:
     """Say whether a value is the sum or the mean of the cells above it, as it would be rounded."""
-    numbers = [
-        bound_number(spell(cell)) for cell in list(column.cells)[:number] if cell is not None
-    ]
-    above = [n for n in numbers if n is not None]
-    if not above or sum(above) == value:
+    cells = [cell for cell in list(column.cells)[:number] if cell is not None]
+    above = [float(n) for cell in cells if (n := bound_number(spell(cell))) is not None]
+    if not above or value % 1 == 0:
         return sum(n for n in above if n > 0) == value
-    digits = -int(value.as_tuple().exponent)
-    half = Decimal(1).scaleb(-max(digits, 1)) / 2
+    half = 0.505 * 10.0 ** int(value.as_tuple().exponent)
     means = [sum(above) / count for count in (len(above), number)]
-    return any(abs(mean - value) <= half * Decimal("1.01") for mean in means) and value % 1 != 0
+    return any(abs(mean - float(value)) <= half for mean in means)
 
 
 def _is_strange(column: Column, cell: str) -> bool:
