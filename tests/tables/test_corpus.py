@@ -8,7 +8,6 @@ the rules were made.
 import random
 
 import pytest
-from discreet.tables.remedies import merge_options
 from owners import (
     FOLDERS,
     KEPT,
@@ -22,6 +21,7 @@ from owners import (
 
 from discreet import inspect_table, read_responses
 from discreet.errors import BadResponses, BadUsage, DiscreetError
+from discreet.tables.findings import merge_options
 from discreet.tables.inspection.rules import RULES
 
 pytestmark = pytest.mark.filterwarnings("ignore")
