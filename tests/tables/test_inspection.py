@@ -4,8 +4,11 @@ import json
 import shlex
 import warnings
 
+import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from owners import TABLES, describe, load_expectations
 
@@ -434,3 +437,50 @@ def test_pain_from_0_to_10_has_eleven_categories(tmp_path):
     assert read_responses(path).steps == (10, 10, 10)
     with pytest.raises(BadUsage, match="to 9"):
         discreet.release(path, discreet.Budget(1.0), items={"rest": 10, "walk": 10, "sleep": 10})
+
+
+@pytest.fixture
+def trial():
+    """A frame with a condition that looks like an item."""
+    rng = np.random.default_rng(7)
+    frame = pd.DataFrame(rng.integers(0, 2, (60, 6)), columns=[f"q{n}" for n in range(1, 7)])
+    frame.insert(0, "treated", rng.integers(0, 2, 60))
+    return frame
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [pd.DataFrame, pa.Table.from_pandas, pl.from_pandas, lambda frame: frame.to_dict("records"),
+     lambda frame: frame.to_dict("list"), lambda frame: duckdb.sql("SELECT * FROM frame")],
+    ids=["pandas", "arrow", "polars", "records", "dict", "relation"],
+)  # fmt: skip
+def test_frames_are_asked_about_as_files_are(trial, convert):
+    for read in (discreet.fit, discreet.Responses.from_dataframe):
+        with pytest.raises(BadResponses, match="What is treated") as refused:
+            read(convert(trial))
+        assert {"group": ["treated"]} in [one.options for one in refused.value.remedies]
+        read(convert(trial), group="treated")
+
+
+def test_arrays_are_matrices_of_items_and_never_asked_about(trial):
+    assert discreet.Responses.from_array(trial.to_numpy()).n_items == 7
+    assert len(discreet.Rasch().fit(trial.to_numpy()).difficulty_) == 7
+    assert discreet.fit(trial.to_numpy()).items[0] == "0"
+
+
+def test_a_proposal_with_open_questions_is_no_reading(trial):
+    seen = inspect_table(trial)
+    assert seen.command == ""
+    with pytest.raises(BadResponses, match="What is treated"):
+        discreet.fit(trial, reading=seen.proposal)
+    estimate = discreet.fit(trial, reading=seen.proposal, ignore="treated")
+    assert estimate.items == tuple(f"q{n}" for n in range(1, 7))
+
+
+def test_other_scales_of_a_table_are_readings_of_their_own():
+    path = TABLES / "exports" / "panel scales.csv"
+    seen = inspect_table(path)
+    named = [one.question for one in seen.questions if "'swl1' to 'swl5' (1 to 7)" in one.question]
+    assert len(named) == 1
+    scales = [read_responses(path, reading=block, person="case").items for block in seen.blocks]
+    assert scales == [tuple(f"swl{n}" for n in range(1, 6)), tuple(f"ev{n}" for n in range(1, 5))]

@@ -51,7 +51,7 @@ from discreet.tables.ids import (
     plain_column,
     read_ids,
 )
-from discreet.tables.inspection import refer_to_proposal
+from discreet.tables.inspection import decide_reading, refer_to_proposal
 from discreet.tables.inspection.refusals import BadAnswer, refuse_wide, settle_after, settle_scale
 from discreet.tables.inspection.rows import tell_odd_rows
 from discreet.tables.lists import check_named_items, settle_key, state_reading
@@ -492,7 +492,7 @@ def refuse_mixture(name: str, first: str, plan: LongPlan | WidePlan) -> BadRespo
 def read_frame_words(frame: Any, words: ReadingWords) -> Responses:
     """Return the answers of a frame, read as keywords say."""
     check_words(words)
-    return read_frame(frame, state_reading(words))
+    return read_frame(frame, decide_reading(frame, words))
 
 
 def read_frame(frame: Any, reading: Reading) -> Responses:

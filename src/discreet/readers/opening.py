@@ -30,7 +30,7 @@ from discreet.errors import LOG, BadUsage, OutOfReach, log_answers, name_source
 from discreet.tables.carrying import carry_reading
 from discreet.tables.columns import RATED
 from discreet.tables.lists import state_reading
-from discreet.tables.sources import is_spark
+from discreet.tables.sources import has_head, is_spark
 
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
@@ -238,7 +238,7 @@ def plan_words(
 
 
 def _inspect(source: Any, words: Mapping[str, Any]) -> Reading | None:
-    if not isinstance(source, str | PathLike):
+    if not isinstance(source, str | PathLike) and not has_head(source):
         return state_reading(words) if words else None
     from discreet.tables.inspection import decide_reading
 

@@ -385,6 +385,27 @@ def as_arrow(frame: Any) -> Any:
     return table.cast(pa.schema(texts))
 
 
+def has_head(source: Any) -> bool:
+    """Say whether a source is a frame whose first rows can be looked at, and then read again."""
+    if isinstance(source, pa.Table | Mapping) or is_records(source):
+        return True
+    is_frame = hasattr(source, "columns") and (hasattr(source, "head") or hasattr(source, "limit"))
+    return is_frame and not is_spark(source) and not hasattr(source, "read_next_batch")
+
+
+def take_head(frame: Any, rows: int) -> Any:
+    """Return the first rows of a frame, if it says how many it has or can be cut."""
+    if isinstance(frame, pa.Table):
+        return frame.slice(0, rows)
+    if isinstance(frame, Mapping):
+        is_cut = all(hasattr(cells, "__getitem__") for cells in frame.values())
+        return {name: cells[:rows] for name, cells in frame.items()} if is_cut else frame
+    if is_records(frame):
+        return frame[:rows]
+    cut = getattr(frame, "head", None) or getattr(frame, "limit", None)
+    return frame if cut is None else cut(rows)
+
+
 def is_spark(source: Any) -> bool:
     """Say whether something comes from Spark, without importing Spark."""
     return type(source).__module__.startswith("pyspark.")

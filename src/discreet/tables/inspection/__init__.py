@@ -47,6 +47,7 @@ from discreet.tables.lists import find_key, state_reading
 from discreet.tables.opener import name_stated
 from discreet.tables.options import READING_FIELDS
 from discreet.tables.paths import find_files, name_delimiter, names_server, read_head, sniff
+from discreet.tables.sources import FrameSource, has_head
 from discreet.tables.vocabulary import Column, name_columns, name_words, plain
 
 #: Columns of answers that make a table a wide one.
@@ -142,10 +143,10 @@ class Inspection:
     def command(self) -> str:
         """The command line that takes the proposal; what only the user knows stands as KEY.
 
-        Empty where the table itself must be changed first.
+        Empty for a data frame, and where nothing is proposed or the table must be changed first.
         """
         asked = [one.asks for one in self.questions if not one.proposed]
-        if not all(asked):
+        if not all(asked) or self.source == FrameSource.name:
             return ""  # nothing is proposed that could be copied
         unknown = {name: READING_FIELDS[name].metavar for name in asked}
         words = ["discreet", "fit", shlex.quote(self.source), *spell_command(self.options)]
@@ -250,8 +251,8 @@ def inspect_table(source: Any, **words: Unpack[ReadingWords]) -> Inspection:
 def look_at(source: Any, words: Mapping[str, Any]) -> Inspection:
     """Return what :func:`inspect_table` does; the words were checked."""
     reading = state_reading(words)
-    stated = {**reading.stated, **{name: words[name] for name in words if name != "reading"}}
-    name = fspath(source) if isinstance(source, str | PathLike) else "The data frame"
+    stated = {**{name: words[name] for name in words if name != "reading"}, **reading.stated}
+    name = fspath(source) if isinstance(source, str | PathLike) else FrameSource.name
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         grids = open_grids(source, reading)
@@ -297,11 +298,10 @@ def _list_assumed(decisions: Sequence[Decision]) -> tuple[Detected, ...]:
 
 
 def decide_reading(source: Any, words: Mapping[str, Any]) -> Reading:
-    """Return how to read a source: as stated, and as an inspection of the file is sure of.
+    """Return how to read a source: as stated, and as an inspection of it is sure of.
 
-    Sources other than a file, or the logs of an evaluation, are read as stated. What was assumed is
-    said in a warning and kept in ``assumed``, so that no release takes it. A whole ``reading`` is
-    taken as it is.
+    Databases, servers, streams and arrays are read as stated. What was assumed is said in a warning
+    and kept in ``assumed``, so that no release takes it. A whole ``reading`` is taken as it is.
 
     Raises
     ------
@@ -347,8 +347,10 @@ _REFUSED_BY_READER = ("missing", "model")
 
 
 def is_inspected(source: Any) -> bool:
-    """Say whether a source is looked at before it is read: a file, or logs of evaluations."""
-    if not isinstance(source, str | PathLike) or names_server(source):
+    """Say whether a source is looked at before it is read: a file, logs of evaluations, a frame."""
+    if not isinstance(source, str | PathLike):
+        return has_head(source)
+    if names_server(source):
         return False
     path = Path(source)
     if path.is_dir():

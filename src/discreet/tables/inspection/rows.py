@@ -46,7 +46,7 @@ from discreet.tables.paths import (
     read_head,
     sniff,
 )
-from discreet.tables.sources import FrameSource, as_arrow
+from discreet.tables.sources import FrameSource, as_arrow, take_head
 from discreet.tables.vocabulary import NO_ANSWER, Column, bound_number, is_label, name_words, plain
 from discreet.text import count_of, name_some
 from discreet.types import BoolArray
@@ -100,7 +100,7 @@ class CellGrid:
 def open_grids(source: Any, reading: Reading) -> list[CellGrid]:
     """Return the tables of a source; of several files the first."""
     if not isinstance(source, str | PathLike):
-        return [_grid_of(FrameSource(as_arrow(source)), "frame")]
+        return [_grid_of(FrameSource(as_arrow(take_head(source, MOST_ROWS + 1))), "frame")]
     files = find_files(source)
     file, head = files[0], read_head(files[0])
     kind = sniff(file, head)
