@@ -229,3 +229,16 @@ def test_a_plain_table_of_models_by_questions_is_wide(tmp_path):
     found = discreet.read_responses(path)
     assert list(found.persons) == ["one", "two"]
     assert found.items == ("q1", "q2", "q3")
+
+
+@pytest.mark.parametrize("beside", ["subject", "id"])
+def test_a_column_of_models_names_the_persons_beside_subjects_and_ids(beside):
+    rows = [
+        {"model": f"m{m}", beside: f"s{q % 3}", "question": f"q{q}", "correct": (m * q + m) % 2}
+        for m in range(5)
+        for q in range(9)
+    ]
+    answers = discreet.Responses.from_dataframe(pd.DataFrame(rows))
+    assert answers.persons.tolist() == [f"m{m}" for m in range(5)]
+    stated = discreet.Responses.from_dataframe(pd.DataFrame(rows), person=beside, repeats="first")
+    assert stated.n_persons == 3

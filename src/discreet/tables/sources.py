@@ -389,8 +389,9 @@ def has_head(source: Any) -> bool:
     """Say whether a source is a frame whose first rows can be looked at, and then read again."""
     if isinstance(source, pa.Table | Mapping) or is_records(source):
         return True
-    is_frame = hasattr(source, "columns") and (hasattr(source, "head") or hasattr(source, "limit"))
-    return is_frame and not is_spark(source) and not hasattr(source, "read_next_batch")
+    kind = type(source)  # of a lazy frame the columns themselves would be computed
+    is_frame = hasattr(kind, "columns") and (hasattr(kind, "head") or hasattr(kind, "limit"))
+    return is_frame and not is_spark(source)
 
 
 def take_head(frame: Any, rows: int) -> Any:

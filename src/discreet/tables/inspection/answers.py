@@ -75,7 +75,8 @@ def judge_answers(
         item: {word: n for word, n in words.items() if word.lower() not in gone}
         for item, words in tally.items()
     }
-    if any(name in stated for name in ("key", "key_row", "at_least", "one_means")):
+    is_settled = any(name in stated for name in ("key", "key_row", "at_least", "one_means"))
+    if is_settled or stated.get("invalid") == "missing":
         return
     if "blank" not in stated and _ask_blank(items, clean, findings):
         return

@@ -90,6 +90,8 @@ class ColumnRoles:
         others = [c for c in others if c.name or c.kind != "blank"]
         self.sums = find_sums([c for c in others if c.kind in _NUMERIC], self.items, self.rows)
         others = [column for column in others if not self._apply(column, PLAIN)]
+        # The reader takes a first column without a name, an index, for the persons.
+        others = [c for c in others if c.name or c.number or c.has_repeats]
         person = None if "person" in self.stated else self._choose_person(others)
         self._ask_varying()
         self._ask_blocks([column for column in others if column is not person])
