@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from discreet import Reading
 from discreet.answers.responses import Responses
 from discreet.counts.planes import BitPlanes, SparseRows
 from discreet.errors import BadResponses, BadUsage
@@ -365,7 +366,8 @@ def test_the_keywords_of_files_work_for_frames():
 )
 def test_a_bad_value_in_a_frame_is_named(column, found):
     frame = pa.table({"id": ["a", "b"], "q1": column})
-    assert refusal(BadResponses, Responses.from_dataframe, frame).startswith(
+    stated = {"reading": Reading(person="id")}
+    assert refusal(BadResponses, Responses.from_dataframe, frame, **stated).startswith(
         f"The data frame, row 1 (counted from 0), column 'q1': found {found} where an answer should"
     )
 
@@ -374,7 +376,8 @@ def test_mixed_types_are_read_or_refused_value_by_value():
     frame = pd.DataFrame({"q1": [1, "0", None, True]})
     assert Responses.from_dataframe(frame).to_array().tolist() == [[1], [0], [-1], [1]]
     frame = pd.DataFrame({"q1": [1, "never", None]})
-    assert refusal(BadResponses, Responses.from_dataframe, frame).startswith(
+    stated = {"reading": Reading(layout="wide")}
+    assert refusal(BadResponses, Responses.from_dataframe, frame, **stated).startswith(
         "The data frame, row 1 (counted from 0), column 'q1': found 'never' where an answer should"
     )
 
@@ -406,6 +409,6 @@ def test_arrays_and_frames_say_the_same(cells):
 @pytest.mark.parametrize("ids", [["a", "a ", "b"], [0.0, -0.0, 1.0]])
 def test_spellings_of_one_id_are_one_person_in_a_wide_frame_too(ids):
     frame = pd.DataFrame({"person": ids, "q1": [1, None, 0], "q2": [None, 0, 1]})
-    found = Responses.from_dataframe(frame)
+    found = Responses.from_dataframe(frame, reading=Reading(person="person"))
     assert found.n_persons == 2
     assert found.store.rows(0, 2).tolist() == [[1, 0], [0, 1]]

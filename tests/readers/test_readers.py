@@ -193,7 +193,8 @@ def test_a_person_in_two_groups_is_refused(write):
     path = write("id,item,resp,sex\na,x,1,F\nb,x,0,M\na,y,1,M\n")
     assert refusal(BadResponses, path, group="sex") == (
         "a.csv, line 4, column 'sex': person 'a' belongs to group 'M' here but to 'F' before. A "
-        "person can be in one group only. Correct the column."
+        "person can be in one group only. Correct the column, or leave it out with "
+        "ignore=['sex'] (--ignore)."
     )
 
 

@@ -134,7 +134,8 @@ def _is_beyond(words: Mapping[str, int]) -> bool:
 
 def _are_truths(tally: Tally) -> bool:
     """Say whether all answers are words for true and false, which the reader knows."""
-    return all(word.lower() in ANSWERS for words in tally.values() for word in words)
+    known = {"0", "1", *ANSWERS}
+    return all(word.lower() in known for words in tally.values() for word in words)
 
 
 def _flat(codes: Any) -> list[Any]:

@@ -90,8 +90,6 @@ class ColumnRoles:
         others = [c for c in others if c.name or c.kind != "blank"]
         self.sums = find_sums([c for c in others if c.kind in _NUMERIC], self.items, self.rows)
         others = [column for column in others if not self._apply(column, PLAIN)]
-        # The reader takes a first column without a name, an index, for the persons.
-        others = [c for c in others if c.name or c.number or c.has_repeats]
         person = None if "person" in self.stated else self._choose_person(others)
         self._ask_varying()
         self._ask_blocks([column for column in others if column is not person])
@@ -292,18 +290,24 @@ class ColumnRoles:
 
     def _choose_person(self, columns: Sequence[Column]) -> Column | None:
         """Return the column that tells persons apart, the best of those that could."""
+        if columns and not columns[0].name and not columns[0].number + columns[0].has_repeats:
+            return columns[0]  # the reader takes an index for the persons
+        declared = [column for column in columns if self._is_declared(column)]
+        if declared and "repeats" in self.stated:
+            return self._name_person(declared[0], f"'{declared[0].name}' tells the persons apart.")
         unique = [column for column in columns if column.is_unique and column.kind != "blank"]
         ranked = sorted(unique, key=_rank_person)
         named = [column for column in ranked if _rank_person(column)[0] < _UNNAMED]
         if not named:  # the reader refuses blank cells of the column that it takes by its name
-            named = [c for c in columns if self._is_declared(c) and not c.has_repeats and c.words]
+            named = [column for column in declared if not column.has_repeats and column.words]
         if named:
             return self._name_person(named[0], f"'{named[0].name}' tells the persons apart.")
         ids = [c for c in columns if c.is_called("ids") and c.has_repeats]
         is_timed = any(c.kind == "date" or c.is_called("attempts") for c in self._free)
         if len(ids) == 1 and is_timed and "repeats" not in self.stated:
             return self._ask_attempts(ids[0])
-        if ranked and (len(self.stated) or self.rows >= ENOUGH_ROWS or ranked[0].number == 0):
+        may_be = len(self.stated) or self.rows >= ENOUGH_ROWS or (ranked and not ranked[0].number)
+        if ranked and may_be and len(self._free) > 1:
             first = ranked[0]
             if first.kind == "many" or (first.kind == "number" and self._may_number(first)):
                 reason = f"'{first.label}' has another value in every row."
@@ -500,7 +504,7 @@ def _find_few_rows(column: Column, roles: ColumnRoles) -> Claim | None:
 #: Columns that are surely left out, whatever else is in the table; then all the others. The first
 #: rule that claims a column decides.
 PLAIN = (_find_about, _find_age, _find_total, _find_percent, _find_sum, _find_scored, _find_date)
-ROLES = (_find_id, _find_many, _find_nothing, _find_group, _find_few_rows)
+ROLES = (_find_id, _find_group, _find_few_rows, _find_many, _find_nothing)
 
 
 def _tell_repeats(column: Column) -> str:
