@@ -57,6 +57,8 @@ MOST_ROWS, MOST_CELLS, LEAST_ROWS = 3_000, 300_000, 40
 _MOST_LOGS = 20
 #: Rows that may have the same label: a class or a group is no key and no total.
 _FEW = 2
+#: Rows that a row of sums or means must have above it, to be told from a person.
+FEWEST_SUMMED = 5
 _SHOWN = 5
 Row = list[str | None]
 
@@ -451,9 +453,10 @@ class OddRows:
     def _is_summary(self, number: int, row: Row) -> bool:
         """Say whether a row at the end holds sums or means of what stands above it."""
         cells = [(c, v) for c, cell in self._cells(row) if (v := bound_number(cell)) is not None]
-        if len(cells) < 3 or number < len(self._table.rows) - 5:
+        if len(cells) < 3 or number < max(FEWEST_SUMMED, len(self._table.rows) - 5):
             return False
-        return sum(_sums_up(column, value, number) for column, value in cells) >= 0.9 * len(cells)
+        is_new = any(c.words[spell(row[c.number] or "")] == 1 for c, _ in cells)
+        return is_new and sum(_sums_up(c, value, number) for c, value in cells) >= 0.9 * len(cells)
 
 
 def _sums_up(column: Column, value: Decimal, number: int) -> bool:
