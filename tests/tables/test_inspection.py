@@ -468,6 +468,16 @@ def test_arrays_are_matrices_of_items_and_never_asked_about(trial):
     assert discreet.fit(trial.to_numpy()).items[0] == "0"
 
 
+def test_columns_that_a_key_or_steps_name_are_items(trial):
+    names = [f"q{n}" for n in range(1, 7)]
+    trial["q1"] = 1
+    seen = inspect_table(trial, steps=dict.fromkeys(names, 1))
+    assert [one.cells for one in seen.questions] == [("treated",)]
+    assert seen.preview.roles.count("item") == 6
+    seen = inspect_table(trial, keep=names)
+    assert [one.cells for one in seen.questions] == [("treated",)]
+
+
 def test_a_proposal_with_open_questions_is_no_reading(trial):
     seen = inspect_table(trial)
     assert seen.command == ""

@@ -2,6 +2,7 @@
 
 from dataclasses import fields, replace
 
+import numpy as np
 import pytest
 
 import discreet
@@ -15,7 +16,7 @@ from discreet.coding.reading import (
     StepWords,
     join_words,
 )
-from discreet.errors import BadUsage
+from discreet.errors import BadResponses, BadUsage
 from discreet.studio.inspecting import FIELDS
 from discreet.tables.options import READING_FIELDS
 
@@ -86,3 +87,48 @@ def test_answers_are_read_by_one_value_or_by_keywords(tmp_path):
         read_responses(path, reading=words)
     with pytest.raises(BadUsage, match=r"Did you mean ignore\?"):
         read_responses(path, ignored="age")
+
+
+def write_ticks(path, *, layout):
+    """Write ticks of ten children to four tasks; what is not ticked is blank."""
+    ticks = [(child * 7 + task * 3) % 5 < 3 - task % 2 for child in range(10) for task in range(4)]
+    cells = np.array(ticks).reshape(10, 4)
+    words = np.where(cells, "x", "")
+    if layout == "wide":
+        rows = [["id", "a", "b", "c", "d"], *[[f"c{n}", *row] for n, row in enumerate(words)]]
+    else:
+        pairs = [(f"c{n}", "abcd"[m], words[n, m]) for n in range(10) for m in range(4)]
+        rows = [["person", "item", "response"], *pairs]
+    path.write_text("\n".join(",".join(map(str, row)) for row in rows) + "\n")
+    return cells.astype(int)
+
+
+@pytest.mark.parametrize("layout", ["wide", "long"])
+def test_a_blank_is_wrong_where_that_is_stated_in_every_engine(tmp_path, layout):
+    path = tmp_path / "ticks.csv"
+    cells = write_ticks(path, layout=layout)
+    words = {"blank": "wrong", "key": dict.fromkeys("abcd", "x")}
+    answers = discreet.read_responses(path, **words)
+    np.testing.assert_array_equal(answers.to_array(), cells)
+    counts = [discreet.count_pairs(path, engine=one, **words) for one in ("memory", "disk")]
+    np.testing.assert_array_equal(counts[0].right_wrong, counts[1].right_wrong)
+    np.testing.assert_array_equal(counts[0].right_wrong, cells.T @ (1 - cells))
+
+
+def test_names_in_two_rows_are_joined(tmp_path):
+    path = tmp_path / "two.csv"
+    path.write_text("Name,Task 1,,Sum\n,a),b),\nann,1,0,1\nbob,0,1,1\n")
+    answers = discreet.read_responses(path, header_rows=2, person="Name", ignore="Sum")
+    assert answers.items == ("Task 1 a)", "Task 1 b)")
+    assert answers.to_array().tolist() == [[1, 0], [0, 1]]
+    path.write_text("Name,Task 1,\n,a),b)\nann,oops,0\nbob,0,1\n")
+    with pytest.raises(BadResponses, match="line 3, column 'Task 1 a\\)'"):
+        discreet.read_responses(path, header_rows=2, person="Name")
+    with pytest.raises(BadUsage, match="header_rows must be 1 or 2"):
+        discreet.read_responses(path, header_rows=3)
+
+
+@pytest.mark.parametrize("words", [{"blank": "wrong"}, {"header_rows": 2}])
+def test_a_release_reads_blanks_and_names_by_its_fixed_rules(words):
+    with pytest.raises(BadUsage, match="a release reads every row"):
+        discreet.Reading(**words, listed=frozenset("ab"))

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from discreet.coding.keys import Key
 from discreet.coding.reading import Reading
 from discreet.coding.remedies import make_remedy
 from discreet.coding.steps import MOST_CATEGORIES, find_shared_run
@@ -66,7 +67,10 @@ class ColumnRoles:
     ) -> None:
         self._findings, self.rows, self._labels = findings, rows, labels or {}
         self.stated = stated = findings.stated
-        self._kept = {*stated.get("keep", ())}
+        steps, key = stated.get("steps"), stated.get("key")
+        known = [*steps] if isinstance(steps, Mapping) else []
+        known += [*key.by_item] if isinstance(key, Key) else []
+        self._kept = {*stated.get("keep", ()), *known}
         groups = expand_names(stated.get("group") or (), [column.label for column in columns])
         taken = {*stated.get("ignore", ()), *groups, stated.get("person")}
         taken |= {stated.get("order_by")}
@@ -110,7 +114,7 @@ class ColumnRoles:
         """Return the largest block of columns that hold answers, and what is kept as items."""
         family = self._drop_labelled(self._find_family())
         copies = self._ask_copies(family)
-        blocks = find_blocks([c for c in family if c not in copies and c.label not in self._kept])
+        blocks = find_blocks([column for column in family if column not in copies])
         items = [*blocks[0].columns, *copies] if blocks else []
         self.blocks = [block for block in blocks[1:] if len(block.columns) >= SERIES]
         sums = find_sums(items, items, self.rows)
@@ -498,6 +502,7 @@ def _find_group(column: Column, roles: ColumnRoles) -> Claim | None:
 def _find_few_rows(column: Column, roles: ColumnRoles) -> Claim | None:
     """Take a column for an item where there are too few rows to say more, or a key knows it."""
     is_known = roles.rows < ENOUGH_ROWS or "key" in roles.stated
+    is_known &= len(column.words) > 1 or bool(column.core)
     return Claim("", "item") if is_known and roles.is_plain(column) else None
 
 

@@ -47,7 +47,15 @@ from discreet.tables.paths import (
     sniff,
 )
 from discreet.tables.sources import FrameSource, as_arrow, take_head
-from discreet.tables.vocabulary import NO_ANSWER, Column, bound_number, is_label, name_words, plain
+from discreet.tables.vocabulary import (
+    ENOUGH_ROWS,
+    NO_ANSWER,
+    Column,
+    bound_number,
+    is_label,
+    name_words,
+    plain,
+)
 from discreet.text import count_of, name_some
 from discreet.types import BoolArray
 
@@ -440,7 +448,7 @@ class OddRows:
     def _is_foreign(self, number: int, row: Row) -> bool:
         """Say whether most cells of a row are like no other cell of their column."""
         cells = self._cells(row)
-        if 2 * len(cells) < len(self._items) or len(self._table.rows) < 5:
+        if 2 * len(cells) < len(self._items) or len(self._table.rows) < ENOUGH_ROWS:
             return False
         near_an_end = number < 3 or number >= len(self._table.rows) - 5
         return near_an_end and self._is_strange(row) and len(cells) > 1
@@ -475,6 +483,8 @@ def _is_strange(column: Column, cell: str) -> bool:
     number = bound_number(word)
     if column.kind == "steps":
         return number is None or (number not in column.core and column.words[word] <= 1)
+    if column.kind == "points":
+        return number is None
     if column.kind == "letters":
         return len(word) > 5 or number is not None
     return column.words[word] <= 1
