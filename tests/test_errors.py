@@ -11,7 +11,7 @@ import pytest
 import discreet
 from discreet.errors import name_source
 
-CELLS = np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0], [0, 0, 1]] * 25)
+CELLS = np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0], [0, 0, 0]] * 25)
 
 
 def frame(cells=CELLS):
