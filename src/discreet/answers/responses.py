@@ -290,7 +290,7 @@ class Responses(Answers):
         >>> table = pa.table({"id": [1, 2], "q1": [1, 0], "q2": [0, 1], "w": [1.5, 0.0]})
         >>> answers = Responses.from_dataframe(table, group="w").weigh(weight="w")
         >>> answers.sample.weight.tolist()
-        [1.5, 0.0]
+        [0.75, 0.0]
         """
         return self._derive(sample=make_sample(self.groups, self.persons, **design))
 
