@@ -114,7 +114,7 @@ def contribute(rows: SparseRows, centre: Centre) -> Contribution:
     --------
     >>> rows = SparseRows(np.array([0, 2]), np.array([0, 1]), np.array([True, False]), 2)
     >>> contribute(rows, Centre.around(np.array([0, 0]), 2, 1.0)).gap.tolist()
-    [741455, -741455]
+    [734909, -747943]
     """
     right = sum_persons(rows, rows.right.astype(np.int64))
     person, item = rows.person, rows.item.astype(np.int64)
