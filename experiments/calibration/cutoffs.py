@@ -20,7 +20,7 @@ from discreet.errors import DiscreetError
 
 SIZES = {
     "50 x 10": {"persons": 50, "items": 10},
-    "100 x 5, 3 steps": {"persons": 100, "items": 5, "steps": 3},
+    "100 x 5, 4 steps": {"persons": 100, "items": 5, "steps": 4},
     "100 x 10": {"persons": 100, "items": 10},
     "300 x 15": {"persons": 300, "items": 15},
     "1000 x 40": {"persons": 1000, "items": 40},

@@ -333,7 +333,8 @@ def test_merging_two_categories_is_told_before_and_after():
         name: (one, two)
         for name, one, two in zip(*compare_fit(before, after).to_dict().values(), strict=True)
     }
-    assert rows["infit of 2"] == (before.study.fit.infit[2], after.study.fit.infit[2])
+    infit = [check.study.fit.conditional_infit[2] for check in (before, after)]
+    assert rows["infit of 2"] == (infit[0], infit[1])
     assert not any("of 1" in name for name in rows)
     assert rows["person reliability"][1] == after.study.reliability.reliability
     with pytest.raises(BadUsage, match="nothing to compare"):
@@ -388,9 +389,9 @@ def test_a_page_has_no_empty_column_and_calls_the_ends_of_a_scale_scores(made):
     assert "Persons count by their sampling weights." in page
     assert "lowest score" in page
     assert "all wrong" not in page
-    assert "what to do</th>" in page
     tests = test.tables["tests"]
-    blank = replace(tests, columns={**tests.columns, "advice": [""] * tests.rows})
-    assert "what to do</th>" not in write_diagnosis(
-        replace(test, tables={**test.tables, "tests": blank})
-    )
+    for advice in ("", "Read the item."):
+        columns = {**tests.columns, "advice": [advice] * tests.rows}
+        tables = {**test.tables, "tests": replace(tests, columns=columns)}
+        page = write_diagnosis(replace(test, tables=tables))
+        assert ("what to do</th>" in page) == bool(advice)
