@@ -4,9 +4,11 @@
 
     python -m tests.golden          writes tests/data/golden.json, and names what has moved
 
-A number that agrees with the one written keeps its digits. `compute` returns a nested dictionary of lists of numbers. Counts, noisy values and charges are
-exact; difficulties agree to 1e-11; other solved quantities to 1e-9 relative (`test_golden.py`).
-Results that hold many numbers are kept as `SHOWN` of each of their columns, to 1e-6 relative.
+A number that agrees with the one written keeps its digits.
+
+`compute` returns a nested dictionary of lists of numbers. Counts, noisy values and charges are
+exact; difficulties agree to 1e-11; other solved quantities to 1e-9 relative (`check`). Results that
+hold many numbers are kept as `SHOWN` of each of their columns, to 1e-6 relative.
 """
 
 from __future__ import annotations
