@@ -833,7 +833,7 @@ def test_wide_persons_who_come_back_are_put_together_or_refused(spark):
     first = pa.table({"id": ["a", "b", "a"], "x": [1, 0, None], "y": [None, 1, 0]})
     counts = count_pairs(spark.createDataFrame(first))
     assert counts.persons == 2
-    assert same(counts, count_pairs(Responses.from_dataframe(first)))
+    assert same(counts, count_pairs(Responses.from_dataframe(first, person="id")))
     again = pa.table({"id": ["a", "b", "a"], "x": [1, 0, 1], "y": [None, 1, 0]})
     with pytest.raises(BadResponses, match="'a' answered item 'x' more than once"):
         count_pairs(spark.createDataFrame(again))

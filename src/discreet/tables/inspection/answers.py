@@ -226,6 +226,8 @@ def _order_categories(
             lists.append(texts)
     ordered = [_order(texts, labels) for texts in lists]
     shown = "; ".join(" < ".join(texts) for texts in ordered if texts)
+    if len(set().union(*lists)) < 2:
+        return  # one text has no order: the reader refuses it, with its place
     if not all(ordered):
         _ask_order(lists[ordered.index(None)], findings)
     elif any(order_codes(texts) for texts in lists):

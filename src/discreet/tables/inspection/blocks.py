@@ -34,7 +34,7 @@ _BETWEEN = re.compile(r"[\s_:.\-–()\[\]]+")
 
 
 def name_stem(name: str) -> str:
-    """Return a name with a sign for its numbers and for a letter that counts.
+    """Return a name with a sign for its numbers, and for a letter behind them that counts.
 
     Examples
     --------
@@ -42,7 +42,9 @@ def name_stem(name: str) -> str:
     ('Q#_#', 'Aufgabe # @)', 'P. #', 'age')
     """
     numbered = re.sub(r"\d+", "#", _POINTS_OF.sub("", name.strip()))
-    return _LAST_LETTER.sub("@", numbered) if "#" in numbered or "_" in numbered else numbered
+    sign = re.search(r"[#_]", numbered)
+    cut = sign.end() if sign else len(numbered)
+    return numbered[:cut] + _LAST_LETTER.sub("@", numbered[cut:])
 
 
 @dataclass(frozen=True)

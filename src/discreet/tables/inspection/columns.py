@@ -396,7 +396,7 @@ class ColumnRoles:
             "group",
             f"What is {block.tell()}?{beside}",
             [
-                *([] if any(map(self._varies, columns)) else [group]),
+                *([] if any(map(self._varies, columns)) or len(columns) >= SERIES else [group]),
                 make_remedy("leave it out:", {"ignore": labels}),
                 make_remedy("it belongs to the items:", {"keep": labels}),
                 *([rating] if columns[0].is_called("raters") else []),
@@ -502,7 +502,7 @@ def _find_group(column: Column, roles: ColumnRoles) -> Claim | None:
 def _find_few_rows(column: Column, roles: ColumnRoles) -> Claim | None:
     """Take a column for an item where there are too few rows to say more, or a key knows it."""
     is_known = roles.rows < ENOUGH_ROWS or "key" in roles.stated
-    is_known &= len(column.words) > 1 or bool(column.core)
+    is_known &= len(column.words) > 1 or bool(column.core) or roles.rows == len(column.words) == 1
     return Claim("", "item") if is_known and roles.is_plain(column) else None
 
 
