@@ -13,7 +13,8 @@ stands inside of texts, single indices, axes and the like.
 Out: `FAULTS` faults and `RESERVE` more, in the order in which they were drawn. One that changes
 nothing is equivalent: its row says why, and the next of the reserve takes its place. ``run`` plants
 each, runs the tests near it and writes "caught" or "survived" into the column it is told; "slow" if
-they took longer than `LIMIT`, "gone" if the line stands there no more.
+they took longer than `LIMIT`, "gone" if the line stands there no more. Tests that fail without a
+fault catch nothing: they end the run.
 """
 
 from __future__ import annotations
@@ -264,6 +265,13 @@ def try_fault(folder: Path, row: dict[str, str]) -> str:
             shutil.rmtree(loops)
 
 
+def check_sound(folder: Path, file: str) -> None:
+    """Stop where the tests near a file fail without a fault."""
+    ended = run_tests(folder, list_tests(file))
+    if ended != "survived":
+        sys.exit(f"the tests near {file} do not pass as they are ({ended}): repair them first")
+
+
 def run_tests(folder: Path, tests: list[str], loops: Path | None = None) -> str:
     """Run tests of a copy until the first that fails."""
     program = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", "--doctest-modules"]
@@ -319,9 +327,12 @@ def run(column: str, only: list[str]) -> None:
     """Try the faults that have no result in a column yet, or only those of some numbers."""
     rows = read_list()
     with tempfile.TemporaryDirectory() as folder:
-        copy = copy_tree(Path(folder) / "copy")
+        copy, sound = copy_tree(Path(folder) / "copy"), set()
         for row in choose(rows):
             if row["number"] in only if only else not row[column]:
+                if row["file"] not in sound and (copy / "src" / "discreet" / row["file"]).exists():
+                    check_sound(copy, row["file"])
+                    sound.add(row["file"])
                 row[column] = try_fault(copy, row)
                 print(row["number"], row["file"], row["line"], row[column], flush=True)
                 if not only:

@@ -59,6 +59,7 @@ def test_the_documents_show_every_claim_with_its_verdict():
     sentence = f"{held} of {len(CHECKED)} claims"
     for page in ("docs/results.md", "docs/paper.md", "experiments/README.md"):
         assert sentence in (ROOT / page).read_text(encoding="utf-8"), page
+    assert f"{held} of {len(CHECKED)} hold here" in (ROOT / "README.md").read_text("utf-8")
     results = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     section = results.split("## The paper's claims")[1].split("\n## ")[0]
     assert section.count("\n- **") == len(CHECKED) - held

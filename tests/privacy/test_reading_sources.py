@@ -4,7 +4,7 @@ Tables and kinds of sources are in :mod:`source_kinds`. The rows of one id are r
 the source is opened as a release opens it, and everybody else's answers, the items, their steps,
 the number of persons and all that is published are compared. A source that is refused counts as
 such; of each kind most must be read. Spark and PostgreSQL are compared where their servers run
-(``tests/answers``).
+(``tests/readers``).
 """
 
 import json

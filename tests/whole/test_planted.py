@@ -2,6 +2,8 @@
 
 import random
 
+import pytest
+
 import planted
 
 SOURCE = '''"""Not 1 + 1 in a docstring."""
@@ -62,3 +64,13 @@ def test_equivalent_faults_are_named_and_replaced():
     assert len(chosen) == planted.FAULTS
     assert not any(row["why"].startswith("equivalent") for row in chosen)
     assert all(len(row["why"]) > 40 for row in rows if row["why"])
+
+
+@pytest.mark.parametrize("ended", ["caught", "slow"])
+def test_tests_that_fail_without_a_fault_catch_nothing(ended, tmp_path, monkeypatch):
+    """Where golden numbers had moved, every fault would have been called caught."""
+    monkeypatch.setattr(planted, "copy_tree", lambda _: planted.ROOT)
+    monkeypatch.setattr(planted, "try_fault", None)  # a call would fail
+    monkeypatch.setattr(planted, "run_tests", lambda *_: ended)
+    with pytest.raises(SystemExit):
+        planted.run("after", ["1"])
