@@ -12,7 +12,8 @@ import numpy as np
 
 from discreet import datasets
 from discreet.models.noisy import iterate as spread_module
-from discreet.models.noisy.observations import MarginsNoise, fit_margins, fit_noisy_pairs
+from discreet.models.noisy.margins import MarginsNoise, fit_margins
+from discreet.models.noisy.pairs import fit_noisy_pairs
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.margins import Margins
 from discreet.privacy.mechanisms.pairs import DensePairs

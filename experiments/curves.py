@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from discreet.answers.responses import Responses
 from discreet.api.calibrating import fit
-from discreet.models.noisy.observations import PairMatrix
-from discreet.models.noisy.released import estimate_release, fit_spectral, read_pair_matrix
+from discreet.models.noisy.pairs import PairMatrix
+from discreet.models.noisy.released import estimate_release, read_pair_matrix
+from discreet.models.noisy.spectral import fit_spectral
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.margins import Margins
 from discreet.privacy.mechanisms.pairs import DensePairs, SparsePairs

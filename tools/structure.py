@@ -5,25 +5,28 @@
     python -m tools.structure              the figures, beside their limits
     python -m tools.structure --list classes|functions|cycles|vague|folders
 
-In: the source files. Out: a table of figures. `tests/whole/test_structure.py` compares them with
-`tests/data/structure-limits.csv` and fails when one gets worse.
+In: the source files, and the rings of ARCHITECTURE.md. Out: a table of figures.
+`tests/whole/test_structure.py` compares them with `tests/data/structure-limits.csv` and fails when
+one gets worse.
 """
 
 from __future__ import annotations
 
 import ast
 import csv
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ROOT", "Package", "main", "read_limits", "read_package"]
+__all__ = ["ROOT", "Limit", "Package", "main", "read_limits", "read_package", "read_rings"]
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "discreet"
-LIMITS = ROOT / "tests" / "data" / "structure-limits.csv"
+TESTS = ROOT / "tests"
+LIMITS = TESTS / "data" / "structure-limits.csv"
 
 LARGEST_FOLDER = 20
 
@@ -50,13 +53,19 @@ class Module:
     def folder(self) -> str | None:
         """The package right below the library; None for modules that lie flat in it."""
         first, _, rest = self.name.partition(".")
-        return first if rest or self.path.name == "__init__.py" else None
+        is_package = self.path.name == "__init__.py" and first != "__init__"
+        return first if rest or is_package else None
 
     def count_code_lines(self) -> int:
         """Count lines that are neither blank, comment nor docstring."""
         skipped = {line for node in find_docstrings(self.tree) for line in span(node)}
         lines = enumerate(self.text.splitlines(), start=1)
         return sum(1 for n, line in lines if line.strip()[:1] not in ("", "#") and n not in skipped)
+
+    def count_names(self, *names: str) -> int:
+        """Count how often names are used, as `Any` or `cast`."""
+        uses = (node for node in ast.walk(self.tree) if isinstance(node, ast.Name))
+        return sum(node.id in names and isinstance(node.ctx, ast.Load) for node in uses)
 
     def list_public(self, kinds: tuple[type, ...]) -> set[str]:
         """List public definitions of the given kinds at the top of the module."""
@@ -115,15 +124,35 @@ class Package:
             name for module in self.modules.values() for name in module.list_bindings()
         )
         vague = sum(count for name, count in bindings.items() if name in VAGUE)
+        lines = self.count_lines()
+        modules = self.modules.values()
+        any_uses = sum(module.count_names("Any") for module in modules)
         return {
-            "modules": len(self.modules),
-            "code lines": sum(module.count_code_lines() for module in self.modules.values()),
+            **lines,
+            "Any, per 1,000 code lines": round(1000 * any_uses / lines["code lines"], 1),
+            "casts": sum(module.count_names("cast") for module in modules),
+            "ignored types": sum(module.text.count("# type: ignore") for module in modules),
+            "second headers in files": sum(module.text.count("\n# In: ") for module in modules),
+            "match= in tests": sum(
+                path.read_text(encoding="utf-8").count("match=") for path in TESTS.rglob("*.py")
+            ),
             "class names used twice": len(self.find_twice((ast.ClassDef,))),
             "public function names used twice": len(self.find_twice_functions()),
             "packages in import cycles": sum(map(len, self.find_cycles())),
             "folders with more than 20 modules": len(self.find_large_folders()),
             "vague local names, percent": round(100 * vague / max(bindings.total(), 1), 1),
         }
+
+    def count_lines(self) -> dict[str, int]:
+        """Count code lines: of all, of each ring, of each package and of the modules at the top."""
+        lines: Counter[str] = Counter()
+        rings = {name: ring for ring, names in read_rings().items() for name in names}
+        for module in self.modules.values():
+            count = module.count_code_lines()
+            ring = rings.get(module.name.partition(".")[0], "front")
+            for part in ("", f" of the {ring}", f" in {module.folder or 'modules at the top'}"):
+                lines[f"code lines{part}"] += count
+        return dict(lines)
 
     def find_twice(
         self, kinds: tuple[type, ...], skip: tuple[str, ...] = ()
@@ -221,10 +250,34 @@ def read_package(source: Path = SOURCE) -> Package:
     return Package(modules)
 
 
-def read_limits(path: Path = LIMITS) -> dict[str, float]:
+def read_rings() -> dict[str, list[str]]:
+    """Return the first columns of the tables of ARCHITECTURE.md, by ring: the order of imports."""
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    section = page.split("## Rings, in import order")[1].split("\n## ")[0]
+    parts = dict(part.split("\n", 1) for part in section.split("\n### ")[1:])
+    row = re.compile(r"^\| `([\w./]+)` \|", re.M)
+    return {
+        ring: [name.rstrip("/").replace("/", ".") for name in row.findall(rows)]
+        for ring, rows in parts.items()
+    }
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit as it was set first, as it is now, and the decision that raised it, if one did."""
+
+    set: float
+    limit: float
+    decision: str
+
+
+def read_limits(path: Path = LIMITS) -> dict[str, Limit]:
     """Read the limit of every figure."""
     with path.open(encoding="utf-8", newline="") as file:
-        return {row["figure"]: float(row["limit"]) for row in csv.DictReader(file)}
+        return {
+            row["figure"]: Limit(float(row["set"]), float(row["limit"]), row["decision"])
+            for row in csv.DictReader(file)
+        }
 
 
 def main(arguments: list[str]) -> None:
@@ -243,7 +296,8 @@ def main(arguments: list[str]) -> None:
         return
     limits = read_limits()
     for figure, value in package.figures.items():
-        print(f"{figure:40} {value:10g}   limit {limits[figure]:g}")
+        limit = f"{limits[figure].limit:g}" if figure in limits else "none"
+        print(f"{figure:40} {value:10g}   limit {limit}")
 
 
 if __name__ == "__main__":

@@ -80,8 +80,8 @@ def checked(called: Called) -> Called:
 
         names, _ = _list_rules(called)
         place = f"of {called.__qualname__.removesuffix('.__init__')}()"
-        given = check_words(called, dict(zip(names, arguments, strict=False)), place).values()
-        keywords = check_words(called, keywords, place)
+        given = check_arguments(called, dict(zip(names, arguments, strict=False)), place).values()
+        keywords = check_arguments(called, keywords, place)
         with np.errstate(divide="warn", over="warn", invalid="warn", under="ignore"):
             return called(*given, *arguments[len(given) :], **keywords)
 
@@ -89,7 +89,9 @@ def checked(called: Called) -> Called:
     return call  # type: ignore[return-value]
 
 
-def check_words(called: Callable[..., Any], words: Mapping[str, Any], place: str) -> dict[str, Any]:
+def check_arguments(
+    called: Callable[..., Any], words: Mapping[str, Any], place: str
+) -> dict[str, Any]:
     """Return keywords of a function as it declares them, or refuse one of another kind.
 
     ``place`` is where a message says that the keyword stands.

@@ -21,7 +21,8 @@ from discreet.models.noisy.disagreements import (
     disagreement_probability,
     keep_eigenvectors,
 )
-from discreet.models.noisy.observations import MarginsNoise, fit_margins, fit_noisy_pairs
+from discreet.models.noisy.margins import MarginsNoise, fit_margins
+from discreet.models.noisy.pairs import fit_noisy_pairs
 from discreet.models.noisy.released import estimate_release
 from discreet.privacy.mechanisms import mechanisms_for
 

@@ -191,7 +191,7 @@ def test_totals_without_weights_are_caught(monkeypatch):
     """Six answers count fully where two are typical."""
     size = Size(6, 6)
     assert run(Totals(answers=2), size=size).verdict is not Verdict.REFUTED
-    make = totals.make_job
+    make = totals.make_totals_job
 
     def unweighted(*args, **options):
         job = make(*args, **options)
@@ -200,7 +200,7 @@ def test_totals_without_weights_are_caught(monkeypatch):
 
     def forgets_weights(data, **rest):
         with monkeypatch.context() as patch:
-            patch.setattr(totals, "make_job", unweighted)
+            patch.setattr(totals, "make_totals_job", unweighted)
             return release_statistics(data, **rest)
 
     assert run(Totals(answers=2), forgets_weights, size=size).verdict is Verdict.REFUTED
@@ -301,7 +301,7 @@ def type_audit(monkeypatch):
 
 def test_weights_that_are_not_applied_are_refuted_from_the_command_line(type_audit, monkeypatch):
     """Six answers count fully where two are typical; where six are typical, they should."""
-    make = totals.make_job
+    make = totals.make_totals_job
 
     def unweighted(*args, **options):
         job = make(*args, **options)
@@ -310,7 +310,7 @@ def test_weights_that_are_not_applied_are_refuted_from_the_command_line(type_aud
 
     asked = ["--items", 6, "--max-answers", 6]
     assert type_audit(*asked, "--typical-answers", 2).code == 0
-    monkeypatch.setattr(totals, "make_job", unweighted)
+    monkeypatch.setattr(totals, "make_totals_job", unweighted)
     assert type_audit(*asked).code == 0
     ended = type_audit(*asked, "--typical-answers", 2, "--json")
     assert ended.code == 1

@@ -10,8 +10,8 @@ import pytest
 from discreet.answers.comparisons import Comparisons
 from discreet.api.comparing import rank_comparisons
 from discreet.errors import BadBudget, BadResponses, BadUsage, BudgetExceeded, DiscreetError
-from discreet.models.noisy import observations as comparison_fit
-from discreet.models.noisy.observations import fit_net_wins
+from discreet.models.noisy import comparisons as comparison_fit
+from discreet.models.noisy.comparisons import fit_net_wins
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.mechanisms.comparisons import (

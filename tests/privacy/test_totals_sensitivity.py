@@ -321,7 +321,7 @@ def test_moments_from_floats_of_a_batch_are_caught(monkeypatch):
         return np.rint(total - total.mean() + np.round(total.mean())).astype(np.int64)
 
     assert is_sum_of_persons()
-    monkeypatch.setattr(category_totals, "contribute", centred)
+    monkeypatch.setattr(category_totals, "find_moments", centred)
     assert not is_sum_of_persons()
 
 
@@ -345,7 +345,7 @@ def test_a_persons_moments_are_exact_up_to_the_rounding_that_is_counted(answers)
     counts = np.array([[answers.count(kind)] for kind in kinds])
     products = category_totals.multiply_means(counts, category_totals.power_table(kinds))
     factors = category_totals.round_factors(len(answers), scales)
-    found = category_totals.contribute(factors[None], np.zeros(1, int), products)[:, 0].tolist()
+    found = category_totals.find_moments(factors[None], np.zeros(1, int), products)[:, 0].tolist()
     bounds = category_totals.bound_rounding(factors)
     for one, own, scale, most in zip(found, exact, scales, bounds, strict=True):
         assert abs(one - own * scale) <= most
@@ -371,7 +371,7 @@ def test_very_long_records_do_not_overflow(steps):
         counts = np.zeros((len(kinds), 1), dtype=np.int64)
         counts[0], counts[-1] = answered - top, top
         products = category_totals.multiply_means(counts, category_totals.power_table(kinds))
-        found = category_totals.contribute(factors[None], np.zeros(1, int), products)[:, 0]
+        found = category_totals.find_moments(factors[None], np.zeros(1, int), products)[:, 0]
         expected = totals.corner_moments(answered)[:, top] * totals.MOMENT_GRID
         assert found == pytest.approx(expected, abs=1)
 

@@ -15,16 +15,18 @@ from discreet.errors import BadResponses, BadUsage, NotAllowed
 from discreet.models import paper
 from discreet.models.noisy import released
 from discreet.models.noisy.disagreements import right_wrong_probability
-from discreet.models.noisy.observations import PairMatrix
+from discreet.models.noisy.pairs import PairMatrix
 from discreet.models.noisy.released import (
-    FLOOR_LIMIT,
-    Crowd,
     _simulate_noise,
     count_raised,
     estimate_release,
     fit_released_pairs,
-    fit_spectral,
     read_pair_matrix,
+)
+from discreet.models.noisy.spectral import (
+    FLOOR_LIMIT,
+    FittedCrowd,
+    fit_spectral,
     simulate_covariance,
 )
 from discreet.privacy.ledger.request import Request
@@ -509,7 +511,7 @@ def test_simulated_persons_answer_as_often_as_the_real_ones(mechanism, answered)
     ).noisy
     pairs = read_pair_matrix(released)
     fitted = fit_released_pairs(released, standard_errors=False)
-    crowd = Crowd.of(fitted, pairs.counted, persons=8_000, answers=12)
+    crowd = FittedCrowd.of(fitted, pairs.counted, persons=8_000, answers=12)
     assert crowd.chance == pytest.approx(answered, abs=0.1)
     assert crowd.chance.mean() == pytest.approx(answered, abs=0.04)
 

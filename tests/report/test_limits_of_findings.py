@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.errors import FitWarning, WarningKind
-from discreet.items.abilities import Abilities
+from discreet.items.abilities import AbilitySummary
 from discreet.items.curves import BinnedAnswers
 from discreet.items.cutoffs import ItemLimits
 from discreet.items.dependence import Dependence
@@ -89,7 +89,7 @@ def make_answers(items=ITEMS, **changes):
     )
     reliability = told["reliability"]
     return Study(
-        abilities=Abilities(
+        abilities=AbilitySummary(
             starts=(-1.0, 0.0), counts=(200, 200), mean=told["ability_mean"], sd=1.0,
             measured=told["measured"], extreme=told["extreme"], empty=0,
             unexpected=told["misfitting"], answered=told["answered"], matching=told["matching"],

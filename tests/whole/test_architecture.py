@@ -2,11 +2,11 @@
 
 import ast
 import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tools.structure import read_rings
 
 import discreet
 
@@ -16,23 +16,12 @@ PACKAGE = TESTS.parent / "src" / "discreet"
 PAGE = PACKAGE.parents[1] / "ARCHITECTURE.md"
 
 
-def read_rings() -> dict[str, list[str]]:
-    """Return the first columns of the page's tables of packages, by ring: the order of imports."""
-    section = PAGE.read_text().split("## Rings, in import order")[1].split("\n## ")[0]
-    parts = dict(part.split("\n", 1) for part in section.split("\n### ")[1:])
-    return {
-        ring: [name.rstrip("/").replace("/", ".") for name in ROW.findall(rows)]
-        for ring, rows in parts.items()
-    }
-
-
 def read_permissions() -> dict[str, set[str]]:
     """Return the rings that each ring may import."""
     rows = re.findall(r"^\| (\w+) \| [^|]+ \| ([\w, ]+) \|$", PAGE.read_text(), re.M)
     return {ring: set(allowed.split(", ")) for ring, allowed in rows if ring in RINGS}
 
 
-ROW = re.compile(r"^\| `([\w./]+)` \|", re.M)
 RINGS = read_rings()
 # A module imports only from above it. One name stands for a module or a whole folder.
 ORDER = [name for names in RINGS.values() for name in names]
@@ -45,8 +34,6 @@ UPCALLS = {
     ("results/estimate.py", "plot", "figures"),
     ("api/loading.py", "_read_result", "analysis"),
 }
-# Code lines that the core may have, those of released residuals among them.
-MOST_CORE_LINES = 26_000
 
 
 def dotted(path: Path) -> str:
@@ -138,28 +125,6 @@ def test_every_upcall_is_one_and_every_ring_is_described(trees):
     }
     assert made >= UPCALLS
     assert read_permissions().keys() == RINGS.keys() - {"inside `privacy/`"}
-
-
-def count_code_lines(path: Path, tree: ast.Module) -> int:
-    """Count the lines of a module without docstrings, comments and blanks."""
-    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    described = [node for node in ast.walk(tree) if isinstance(node, kinds)]
-    texts = [node.body[0] for node in described if node.body and ast.get_docstring(node)]
-    prose = {line for text in texts for line in range(text.lineno, text.end_lineno + 1)}
-    lines = enumerate((PACKAGE / path).read_text().splitlines(), 1)
-    return sum(
-        bool(line.strip()) and line.strip()[0] != "#" and n not in prose for n, line in lines
-    )
-
-
-def test_the_core_stays_small(trees):
-    """``pytest -s`` prints the code lines of each ring."""
-    lines: Counter[str] = Counter()
-    for path in MODULES:
-        ring = RING.get(dotted(path).split(".")[0], "front")
-        lines[ring] += count_code_lines(path, trees[path])
-    print(dict(lines))
-    assert lines["core"] <= MOST_CORE_LINES
 
 
 def test_the_papers_path_can_be_read_in_a_day():

@@ -33,8 +33,8 @@ EDITS = [
     (("study",), {"Solution": {"solver": "", "iterations": 0, "residual": 0.0}}, "study"),
     (("study", "Study", "fit", "ItemFit", "infit"), {"array": ["float64", [1], [1.0]]}, "infit"),
     (("study", "Study", "fit", "ItemFit", "items"), ["q1", "q2", "q4"], "'q3'"),
-    (("study", "Study", "abilities", "Abilities", "counts"), {"x": 1}, "kind x"),
-    (("study", "Study", "abilities", "Abilities", "counts"), [1], "counts"),
+    (("study", "Study", "abilities", "AbilitySummary", "counts"), {"x": 1}, "kind x"),
+    (("study", "Study", "abilities", "AbilitySummary", "counts"), [1], "counts"),
     (("study", "Study", "observed", "BinnedAnswers", "items"), ["q1", "q2", "nobody"], "nobody"),
     (("study", "Study", "unheard"), 1, "unheard"),
 ]

@@ -1,7 +1,8 @@
 """The structure of the library may get better, never worse.
 
 When a figure gets better, lower its limit in `data/structure-limits.csv`. A change that must raise
-a limit says why in the column `reason`.
+a limit above what was set first names the figure in a decision note, with what was deleted in
+return, and that note in the column `decision`.
 """
 
 import math
@@ -15,8 +16,8 @@ from tools.structure import ROOT, read_limits, read_package
 from commandline import discreet
 
 LIMITS = read_limits()
-# A limit is due to be lowered once the figure is this share below it.
-SLACK = 0.03
+# A limit is due to be lowered once the figure is this share below it; it is set with 3% of room.
+SLACK = 0.06
 
 
 @pytest.fixture(scope="module")
@@ -69,13 +70,25 @@ def count_options():
 
 @pytest.mark.parametrize("figure", LIMITS)
 def test_a_figure_stays_within_its_limit(figures, figure):
-    assert figures[figure] <= LIMITS[figure], "structure got worse; `python -m tools.structure`"
+    assert figures[figure] <= LIMITS[figure].limit, (
+        "structure got worse; `python -m tools.structure`"
+    )
 
 
 @pytest.mark.parametrize("figure", LIMITS)
 def test_a_limit_follows_a_figure_that_got_better(figures, figure):
-    lowest = LIMITS[figure] - max(1, math.ceil(SLACK * LIMITS[figure]))
+    limit = LIMITS[figure].limit
+    lowest = limit - max(1, math.ceil(SLACK * limit))
     assert figures[figure] >= lowest, f"lower the limit of {figure!r} to {figures[figure]:g}"
+
+
+@pytest.mark.parametrize("figure", LIMITS)
+def test_a_raised_limit_is_explained_by_a_decision(figure):
+    limit = LIMITS[figure]
+    if limit.limit > limit.set:
+        note = ROOT / "docs" / "decisions" / limit.decision
+        assert note.is_file(), f"{figure!r} was raised; name a note of docs/decisions"
+        assert f"`{figure}`" in note.read_text(encoding="utf-8"), f"{note.name}: {figure!r}"
 
 
 def test_every_figure_has_a_limit(figures):

@@ -294,7 +294,7 @@ class CategoryTotals(SumJob):
         yield np.array([mine.sum()], dtype=np.int64)
         yield chunk.add_values(weight, form.columns)
         members = slice(None) if mine.all() else mine  # no copy where all persons have the one form
-        yield contribute(form.factors, answered[members], products[:, members]).sum(axis=1)
+        yield find_moments(form.factors, answered[members], products[:, members]).sum(axis=1)
         if form.contributing is not None:
             yield form.contributing[answered[members]].sum(keepdims=True)
         if form.has_takers:
@@ -407,7 +407,7 @@ def round_factors(answered: int, scales: Sequence[Fraction]) -> Int64Array:
     return table
 
 
-def contribute(factors: Int64Array, answered: Int64Array, products: Int64Array) -> Int64Array:
+def find_moments(factors: Int64Array, answered: Int64Array, products: Int64Array) -> Int64Array:
     """Return each person's moments on the grid, ``[moment, person]``.
 
     ``factors`` is ``[answered, moment, product]``, and ``products`` those of persons who answered

@@ -20,6 +20,7 @@ from typing import cast
 
 import numpy as np
 
+from discreet.answers.logistic import logistic
 from discreet.answers.protocol import SumJob
 from discreet.counts.planes import AnswerStore, SparseRows
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
@@ -38,11 +39,6 @@ LEAST_VARIANCE = 0.02
 FACTOR_POWER = -0.75
 #: Answers that are looked at together.
 ENTRIES = 1 << 20
-
-
-def logistic(logit: FloatArray) -> FloatArray:
-    """Return the probability of a right answer."""
-    return np.asarray(1 / (1 + np.exp(-logit)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -234,7 +234,7 @@ def select_person_rows(responses: Responses, rows: Any) -> Responses:
     """Return some of the persons with all that is known of them."""
     from discreet.answers.responses import Responses
 
-    at, chosen, sample = find_rows(rows, responses.persons), responses.choices, responses.sample
+    at, chosen, sample = find_persons(rows, responses.persons), responses.choices, responses.sample
     groups = {name: texts[at] for name, texts in responses.groups.items()}
     choices = None if chosen is None else replace(chosen, chosen=chosen.chosen[at])
     design = None if sample is None else sample.take(at)
@@ -299,7 +299,7 @@ def tabulate_answers(responses: Responses, layout: Layout) -> pd.DataFrame:
     return make_frame(pa.table(columns))
 
 
-def find_rows(rows: Any, persons: Texts) -> IndexArray:
+def find_persons(rows: Any, persons: Texts) -> IndexArray:
     """Return the positions of persons: a slice, truth values, positions or ids, each once."""
     n = len(persons)
     if isinstance(rows, slice):

@@ -129,7 +129,7 @@ class PairCounts:
         mine, theirs = (
             [write_value(getattr(one, name)) for name in names] for one in (self, other)
         )
-        return mine == theirs and form.hold_the_same(self.right_wrong, other.right_wrong)
+        return mine == theirs and form.is_same_matrix(self.right_wrong, other.right_wrong)
 
     __hash__ = None  # type: ignore[assignment]  # equal by content, and content is large
 

@@ -55,7 +55,7 @@ def is_sparse(matrix: PairMatrix) -> bool:
     return not isinstance(matrix, np.ndarray)
 
 
-def hold_the_same(ours: PairMatrix, theirs: PairMatrix) -> bool:
+def is_same_matrix(ours: PairMatrix, theirs: PairMatrix) -> bool:
     """Say whether two matrices have the same form and the same counts."""
     if is_sparse(ours) != is_sparse(theirs) or ours.shape != theirs.shape:
         return False

@@ -1,7 +1,7 @@
 """Who took a test: how able the persons are, and how many of them say something about it.
 
-In: answers, their estimate and the persons' abilities. Out: :class:`Abilities`, a few numbers and
-a histogram, in which no single person is left. Confidential.
+In: answers, their estimate and the persons' abilities. Out: :class:`AbilitySummary`, a few
+numbers and a histogram, in which no single person is left. Confidential.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FEW_PERSONS = 175
 
 
 @dataclass(frozen=True)
-class Abilities:
+class AbilitySummary:
     """How able persons are, and how many take part. Confidential.
 
     Attributes
@@ -59,14 +59,14 @@ class Abilities:
 
 def summarise_abilities(
     responses: Responses, estimate: Estimate, scores: PersonScores, unexpected: BoolArray
-) -> Abilities:
+) -> AbilitySummary:
     """Return who these persons are; ``unexpected`` says whose answers are."""
     has_ability = np.isfinite(scores.ability)
     ability = scores.ability[has_ability]
     weight = None if responses.sample is None else responses.sample.weight[has_ability]
     spread = compare_spread(ability, scores.se[has_ability], weight)
     starts, counts = bin_abilities(ability)
-    return Abilities(
+    return AbilitySummary(
         starts=tuple(starts.tolist()),
         counts=tuple(counts.tolist()),
         mean=float(np.average(ability, weights=weight)),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import numpy as np
 
+from discreet.answers.logistic import logistic
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.models.categories import match_categories
@@ -104,7 +105,7 @@ class ItemCurve:
 
 def _expect(thresholds: FloatArray, ability: FloatArray) -> FloatArray:
     if len(thresholds) == 1:
-        return np.asarray(1 / (1 + np.exp(thresholds[0] - ability)))
+        return logistic(ability - thresholds[0])
     return np.asarray(expected_scores(ability, thresholds[None])[:, 0])
 
 

@@ -43,6 +43,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.logistic import logistic
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.items.given_totals import GroupedAnswers, divide_sums
@@ -366,7 +367,7 @@ def _choose_pairs(cells: Int8Array, sets: int) -> tuple[IndexArray, IndexArray]:
 def _score_moments(ability: FloatArray, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return mean and variance of the scores, ``[item, group]``."""
     if thresholds.shape[1] == 1:
-        chance = 1 / (1 + np.exp(thresholds - ability))
+        chance = logistic(ability - thresholds)
         return chance, chance * (1 - chance)
     steps = np.where(np.isnan(thresholds), np.inf, thresholds)
     weight = np.zeros((steps.shape[1] + 1, len(steps), len(ability)))

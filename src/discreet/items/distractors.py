@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from discreet.answers.choices import Choices
+from discreet.answers.logistic import logistic
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.models.calibrate import calibrate
@@ -177,7 +178,7 @@ def _difficulties(source: Responses, estimate: Estimate) -> FloatArray:
 
 
 def _expect(ability: FloatArray, difficulty: FloatArray | float) -> FloatArray:
-    return np.asarray(1 / (1 + np.exp(difficulty - ability)))
+    return logistic(ability - difficulty)
 
 
 def _tell(

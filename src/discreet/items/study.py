@@ -25,7 +25,7 @@ from discreet.errors import (
     WarningKind,
     saying_it_otherwise,
 )
-from discreet.items.abilities import Abilities, summarise_abilities
+from discreet.items.abilities import AbilitySummary, summarise_abilities
 from discreet.items.curves import BinnedAnswers, bin_measured
 from discreet.items.cutoffs import FitCutoffs, ItemLimits, foretell_seconds, simulate_cutoffs
 from discreet.items.dependence import Dependence, find_dependence
@@ -128,7 +128,7 @@ class Study(Tabular):
     (4, 0)
     """
 
-    abilities: Abilities
+    abilities: AbilitySummary
     halves: HalvesTest | None
     fit: ItemFit
     reliability: Reliability

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from discreet.answers.logistic import logistic
 from discreet.counts.matrix import PairMatrix
 from discreet.errors import NotConverged
 from discreet.models.laplacian import Laplacian, LaplacianSolver, build_laplacian, upper_triangle
@@ -230,15 +231,6 @@ def _damping(step: FloatArray) -> float:
     """
     spread = float(step.max() - step.min())
     return 1.0 if spread <= FULL_STEP else float(np.log1p(spread) / spread)
-
-
-def logistic(x: FloatArray) -> FloatArray:
-    """Return 1 / (1 + exp(-x)), accurate in both tails.
-
-    scipy.special has it too, and takes 0.2 s to import.
-    """
-    tail = np.exp(-np.abs(x))
-    return np.asarray(np.where(x > 0, 1.0, tail) / (1.0 + tail))
 
 
 def _odds(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:

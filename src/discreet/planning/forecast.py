@@ -19,6 +19,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from discreet.answers.logistic import logistic
 from discreet.models.noisy import PRIOR_ITEMS, PRIOR_SPREAD, SPREADS, laplacian, tanh_differences
 from discreet.models.noisy.disagreements import MISFIT
 from discreet.models.noisy.iterate import Around
@@ -97,8 +98,8 @@ def expect_study(setting: Setting, weights: FloatArray, density: float = 1.0) ->
         difficulty = difficulty[np.random.default_rng(GRAPH_SEED).permutation(together.size)]
     ability = assumed.ability_mean + assumed.ability_spread * _NODES
     # Both chances on their own: far from an item, one minus the larger would be 0.
-    right = 1 / (1 + np.exp(difficulty[:, None] - ability))
-    wrong = 1 / (1 + np.exp(ability - difficulty[:, None]))
+    right = logistic(ability - difficulty[:, None])
+    wrong = logistic(difficulty[:, None] - ability)
     # Of a person who disagrees on two items one is right; the other a - 2 answers are drawn.
     score = _binomial(a - 2, right.mean(axis=0), wrong.mean(axis=0))
     inner = weights[1:a]

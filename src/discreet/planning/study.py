@@ -18,7 +18,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from discreet.answers.residual_sums import CENTRE_BITS, Centre, logistic
+from discreet.answers.logistic import logistic
+from discreet.answers.residual_sums import CENTRE_BITS, Centre
 from discreet.choices import PlannedDesign
 from discreet.counts.planes import MOST_STEPS
 from discreet.errors import BadUsage

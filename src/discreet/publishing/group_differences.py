@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import chi2, norm
 
 from discreet.errors import BadUsage
-from discreet.models.noisy.observations import PUBLIC_SEED
+from discreet.models.noisy.fit import PUBLIC_SEED
 from discreet.models.noisy.residuals import fit_without_prior
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.wall import Release

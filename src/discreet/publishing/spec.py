@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from discreet.answers.survey import RAKED
-from discreet.checking import check_words
+from discreet.checking import check_arguments
 from discreet.choices import MODELS, Design, Estimator, ScaleModel
 from discreet.coding.keys import Key
 from discreet.coding.reading import DESIGN_WORDS, READING_DEFAULTS, Reading
@@ -196,7 +196,7 @@ def make_spec(
         raise BadUsage(f"lowest must be a whole number, found {lowest!r}")
     stated, roster = _read_persons(persons, kind)
     known, known_from = read_centre(centre, names)
-    column, compared = list_groups(groups, reference)
+    column, compared = read_groups(groups, reference)
     public = PUBLIC[kind](
         items=names,
         max_answers=len(names) if max_answers is None else max_answers,
@@ -222,7 +222,7 @@ def make_spec(
     return ReleaseSpec(public, budget, reading or {}, identity)
 
 
-def list_groups(groups: Groups | None, reference: str | None) -> tuple[str, tuple[str, ...]]:
+def read_groups(groups: Groups | None, reference: str | None) -> tuple[str, tuple[str, ...]]:
     """Return the column of groups and their names, the reference first; nothing where none are."""
     if groups is None:
         return "", ()
@@ -271,7 +271,7 @@ def read_spec(words: Words, *, kind: str = "answers", file: Path | None = None) 
     stated = {**({} if file is None else _read_spec_file(file, kind)), **words}
     called = {KINDS[kind].cap: "max_answers", KINDS[kind].persons: "persons"}
     stated = {called.get(name, name): value for name, value in stated.items()}
-    stated = check_words(make_spec, stated, "of a release" if file is None else f"in {file}")
+    stated = check_arguments(make_spec, stated, "of a release" if file is None else f"in {file}")
     if stated.get("epsilon") is None:
         raise BadUsage("Missing option '--epsilon'. Only a release with --request can do without.")
     numbers = [stated.pop(name, None) for name in ("epsilon", "delta", "neighbours")]

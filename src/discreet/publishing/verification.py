@@ -23,7 +23,8 @@ from discreet.atomic import PRIVACY_FILE, RELEASE_FILES
 from discreet.choices import Chooser, Design, Estimator, NamedModel
 from discreet.counts.planes import MOST_STEPS
 from discreet.errors import BadResponses, BadUsage, DiscreetError
-from discreet.models.noisy.released import SIMULATED, count_raised, estimate_release, warn_floored
+from discreet.models.noisy.released import count_raised, estimate_release
+from discreet.models.noisy.spectral import SIMULATED, warn_floored
 from discreet.names import read_names
 from discreet.privacy.accounting import Guarantee, Neighbours
 from discreet.privacy.ledger import AnyLedger, LedgerEntry, as_ledger

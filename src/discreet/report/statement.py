@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.models.noisy.released import FLOOR_LIMIT, has_room
+from discreet.models.noisy.spectral import FLOOR_LIMIT, has_room
 from discreet.privacy.accounting import CHARGED, NO_LEDGER, Guarantee, best_guess, surest_belief
 from discreet.privacy.ledger import EVERYONE
 from discreet.report.conditions import (

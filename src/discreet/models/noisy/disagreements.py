@@ -21,6 +21,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrf
 
+from discreet.answers.logistic import logistic
 from discreet.models.noisy import laplacian, tanh_differences
 from discreet.types import FloatArray
 
@@ -138,7 +139,7 @@ def disagreement_probability(difficulty: FloatArray, mean: float, spread: float)
 
 def right_wrong_probability(difficulty: FloatArray, mean: float, spread: float) -> FloatArray:
     """Probability of ``[i, j]``: item i right and item j wrong, for normal abilities."""
-    right = 1 / (1 + np.exp(difficulty[:, None] - mean - spread * _NODES))
+    right = logistic(mean + spread * _NODES - difficulty[:, None])
     probability = (right * _NODE_WEIGHTS) @ (1 - right).T
     np.fill_diagonal(probability, 0.0)
     return np.asarray(probability)

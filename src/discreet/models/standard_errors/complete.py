@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from discreet.answers.logistic import logistic
 from discreet.counts import PairCounts
 from discreet.models.laplacian import Laplacian, invert
-from discreet.models.refined import logistic
 from discreet.models.standard_errors import PairContribution, Uncertainty
 from discreet.types import FloatArray
 

@@ -171,7 +171,7 @@ class Residuals(AdditiveMechanism):
         )
         if not public.groups:
             return job.read(answers.reduce(job))
-        parts = [job.read(one.reduce(job)) for one in split_groups(answers, public)]
+        parts = [job.read(one.reduce(job)) for one in select_groups(answers, public)]
         joined = {name: np.sum([part[name] for part in parts], axis=0) for name in parts[0]}
         for name, block in (("cells", "cells"), ("of_groups", "residual")):
             joined[name] = np.concatenate([part[block] for part in parts])
@@ -216,7 +216,7 @@ class Residuals(AdditiveMechanism):
         return replace(statistic, score=score, permitted=statistic.ceiling)
 
 
-def split_groups(answers: Any, public: Public) -> list[Any]:
+def select_groups(answers: Any, public: Public) -> list[Any]:
     """Return the answers of the persons of each group; whoever is in none of them is left out."""
     column, known = public.group_column, getattr(answers, "groups", None)
     if known is None:

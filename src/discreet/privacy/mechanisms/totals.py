@@ -192,7 +192,7 @@ def _choose_scales(bare: FormShape, moments: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=64)
-def make_job(
+def make_totals_job(
     steps: tuple[int, ...], shapes: tuple[FormShape, ...], *, has_takers: bool, is_complete: bool
 ) -> CategoryTotals:
     """Return what is summed over persons; remembered, because audits and bootstraps sum often."""
@@ -446,7 +446,7 @@ class Totals(AdditiveMechanism):
 
     def job(self, public: Public, calibration: NoiseCalibration) -> CategoryTotals:
         """Return what is summed over persons."""
-        return make_job(
+        return make_totals_job(
             public.steps,
             tuple(unpack_shapes(public, calibration.settings["forms"])),
             has_takers="takers" in calibration.laws,

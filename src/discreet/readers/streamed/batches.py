@@ -48,11 +48,11 @@ from discreet.jit import worth_compiling
 from discreet.readers.answers import store_answers
 from discreet.readers.streamed.rows import (
     BatchPosition,
-    Block,
     ItemNames,
     LongRows,
     OutOfOrder,
     PersonBatch,
+    RowBlock,
     list_column_numbers,
 )
 from discreet.tables.cells import read_integers
@@ -124,7 +124,7 @@ class Buckets:
         """Whether rows are written to files."""
         return self.bits > 0
 
-    def fill(self, blocks: Iterable[Block], rows_done: Callable[[int], None]) -> None:
+    def fill(self, blocks: Iterable[RowBlock], rows_done: Callable[[int], None]) -> None:
         """Take in all rows; on any failure the files are closed."""
         with ExitStack() as files:
             if self.on_disk:
@@ -180,7 +180,7 @@ class Buckets:
         file = files.enter_context(pa.OSFile(os.fsencode(path), "wb"))
         return files.enter_context(pa.ipc.new_stream(file, self._schema))
 
-    def _add(self, block: Block) -> None:
+    def _add(self, block: RowBlock) -> None:
         packed = (block.item << 4) | (block.value + np.int8(1))
         person = block.person
         if isinstance(person, np.ndarray):
@@ -324,7 +324,7 @@ class _Gathered:
         self._ids: list[Any] = []
         self.n_rows = self.n_persons = 0
 
-    def add(self, block: Block) -> None:
+    def add(self, block: RowBlock) -> None:
         codes, ids = _find_runs(block.person)
         if self.n_persons:
             last = self._ids[-1][-1]

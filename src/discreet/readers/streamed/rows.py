@@ -116,7 +116,7 @@ class NotNumbers(Exception):
 
 
 @dataclass(frozen=True)
-class Block:
+class RowBlock:
     """Some rows.
 
     Attributes
@@ -255,7 +255,7 @@ class LongRows:
         self._ignored = np.zeros(0, dtype=np.bool_)
         self.detected: list[Detected] = []
 
-    def blocks(self, skip: int = 0, finished: Sequence[int] = ()) -> Iterator[Block]:
+    def blocks(self, skip: int = 0, finished: Sequence[int] = ()) -> Iterator[RowBlock]:
         """Yield all rows from number ``skip`` on.
 
         ``finished`` are the rows of the shards that lie wholly before it: they are not opened.
@@ -282,7 +282,7 @@ class LongRows:
 
     def _read_batch(
         self, batch: Sequence[Any], names: Sequence[str], finished: tuple[int, ...]
-    ) -> Block:
+    ) -> RowBlock:
         person = self._read_persons(batch[0], names[0])
         item = self._read_items(batch[1], names[1])
         value = self._read_answers(batch, item, names)
@@ -291,7 +291,7 @@ class LongRows:
             when = self._order.read(column, name, self.places)
         start = self.places.n_rows
         self.places.n_rows += len(value)
-        return Block(person, item, value, len(self.items.names), start, finished, when)
+        return RowBlock(person, item, value, len(self.items.names), start, finished, when)
 
     def _read_persons(self, column: pa.Array, name: str) -> Any:
         is_integer = pa.types.is_signed_integer(column.type) and not column.null_count
@@ -444,7 +444,7 @@ class WideRows:
                 yield PersonBatch(items, persons, store, behind.rows - position.rows, behind)
                 position = behind
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[RowBlock]:
         """Yield all rows as long ones: every answer, and one row for who has none."""
         if self.reading.order_by is not None:
             raise OutOfReach(
@@ -461,7 +461,7 @@ class WideRows:
                 pa.array(row, pa.int32()), pa.array(answers.persons, pa.string())
             )
             n_items, when = len(self.items.names), no_order(len(value))
-            yield Block(ids, item.astype(np.int32), value, n_items, position.row, (), when)
+            yield RowBlock(ids, item.astype(np.int32), value, n_items, position.row, (), when)
 
     def _slabs(self, position: BatchPosition) -> Iterator[tuple[Responses, BatchPosition]]:
         """Yield some rows, and the place behind them."""

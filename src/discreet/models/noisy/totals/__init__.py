@@ -21,7 +21,7 @@ from discreet.privacy.mechanisms.totals import (
     SCALE_PARTS,
     FormShape,
     common_categories,
-    make_job,
+    make_totals_job,
 )
 from discreet.privacy.protocol import NoiseLaw, Public
 from discreet.types import FloatArray, IndexArray, Int8Array
@@ -257,7 +257,7 @@ class Measurer:
         shape = self.shapes[form]
         steps = tuple(self.public.steps[column] for column in shape.columns)
         alone = replace(shape, columns=tuple(range(len(steps))))
-        job = make_job(steps, (alone,), has_takers=self.has_takers, is_complete=False)
+        job = make_totals_job(steps, (alone,), has_takers=self.has_takers, is_complete=False)
         sums = job.read(job.block(store_codes(codes, steps)))
         takers = sums["takers"] if self.has_takers else None
         form_sums = FormSums(

@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from discreet.models.noisy import HONEST_SPREAD
-from discreet.models.noisy.iterate import smooth_ratio, temper_ratios
-from discreet.models.noisy.observations import PUBLIC_SEED
+from discreet.models.noisy.fit import PUBLIC_SEED, smooth_ratio, temper_ratios
 from discreet.models.noisy.totals import FormTotals
 from discreet.models.noisy.totals.moments import (
     NODES,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from discreet.answers.logistic import logistic
 from discreet.models.noisy.totals import FormTotals
 from discreet.models.noisy.totals.moments import ExpectedMoments, Ladders, Numbers
 from discreet.types import FloatArray, IndexArray
@@ -137,7 +138,7 @@ def _common_slope(raw: FloatArray, variance: FloatArray, location: FloatArray) -
         0.5 * np.log(slope_variance / (slope_variance + SLAB**2))
         + 0.5 * observed**2 / slope_variance * trust
     )
-    chance = 1 / (1 + np.exp(-np.clip(odds, -50, 50)))
+    chance = logistic(odds)
     value = float(np.clip(observed * trust * chance, -LARGEST_SLOPE, LARGEST_SLOPE))
     return Slope(value, observed, slope_variance)
 
