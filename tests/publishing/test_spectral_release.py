@@ -13,7 +13,7 @@ from commandline import LSAT_ITEMS, discreet
 from discreet.datasets import lsat
 from discreet.errors import BadResponses, BadUsage, NotAllowed
 from discreet.models import paper
-from discreet.models.noisy import released
+from discreet.models.noisy import spectral
 from discreet.models.noisy.disagreements import right_wrong_probability
 from discreet.models.noisy.pairs import PairMatrix
 from discreet.models.noisy.released import (
@@ -148,13 +148,13 @@ def simulate_counts(monkeypatch, covariance, *, persons, noise):
         difficulty=difficulty, covariance=covariance, disagreement=disagreement,
         ability_mean=0.4, ability_spread=1.2,
     )  # fmt: skip
-    solve = released.fit_spectral
+    solve = spectral.fit_spectral
 
     def keep(pairs):
         seen.append(pairs.noisy)
         return solve(pairs)
 
-    monkeypatch.setattr(released, "fit_spectral", keep)
+    monkeypatch.setattr(spectral, "fit_spectral", keep)
     counted = ~np.eye(3, dtype=bool)
     pairs = PairMatrix(np.zeros((3, 3)), counted)
     found = simulate_covariance(pairs, fit, draw_noise=noise, persons=persons, answers=3)
@@ -171,7 +171,7 @@ def test_simulated_releases_have_difficulties_of_their_own(monkeypatch):
     root -= root.mean(axis=0)
     covariance = root @ root.T
     counts, errors, _ = simulate_counts(monkeypatch, covariance, persons=10**12, noise=no_noise)
-    assert len(counts) == released.DRAWS
+    assert len(counts) == spectral.DRAWS
     for i, j in ((0, 1), (0, 2), (1, 2)):
         apart = np.log(counts[:, j, i] / counts[:, i, j])
         variance = covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]
@@ -372,7 +372,7 @@ def test_the_published_files_say_so_and_promise_no_interval(drowned, tmp_path, l
 
 
 def test_exactly_at_the_limit_there_are_standard_errors(monkeypatch):
-    from discreet.models.noisy import released as chain
+    from discreet.models.noisy import spectral as chain
 
     released = publish(simulate(300, 8).responses, names(8), epsilon=0.5)
     floor = released.record["floor"]
