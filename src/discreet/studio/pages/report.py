@@ -50,11 +50,17 @@ TERMS = (
     *(mark("ability"), mark("SE"), mark("scaled"), mark("scaled SE"), mark("95% from"), mark("to")),
     *(mark("difficulty"), mark("location"), mark("infit"), mark("infit t"), mark("outfit")),
     *(mark("outfit t"), mark("corr."), mark("expected"), mark("status"), mark("flag")),
+    *(mark("infit (ML)"), mark("outfit (ML)"), mark("at estimated abilities; below 1 is expected")),
+    *(
+        mark("given the total score; 1 is expected"),
+        mark("lowest when the model holds (simulated)"),
+    ),
+    *(mark("highest when the model holds (simulated)"), mark("infit from"), mark("outfit from")),
     *(mark("unexpected answers"), mark("too predictable"), mark("standard error")),
-    *(mark("mean square; 1 is expected"), mark("standardised; beyond 2 hardly chance")),
-    *(mark("logits; harder is larger"), mark("of the answer with ability"), mark("% right")),
-    *(mark("what the correlation is by the model"), mark("mean score"), mark("remarks")),
-    *(mark("items with a remark"), mark("items without a number"), mark("items with a number")),
+    *(mark("standardised; beyond 2 hardly chance"), mark("logits; harder is larger")),
+    *(mark("of the answer with ability"), mark("% right"), mark("mean score"), mark("remarks")),
+    *(mark("what the correlation is by the model"), mark("items with a remark")),
+    *(mark("items without a number"), mark("items with a number")),
 )
 
 
