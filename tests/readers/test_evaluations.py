@@ -11,7 +11,7 @@ import pytest
 
 import discreet
 from commandline import discreet as run
-from discreet.errors import BadResponses
+from discreet.errors import AssumedReading, BadResponses
 
 WRITTEN = Path(__file__).parents[1] / "data" / "inspect.eval"
 
@@ -242,3 +242,42 @@ def test_a_column_of_models_names_the_persons_beside_subjects_and_ids(beside):
     assert answers.persons.tolist() == [f"m{m}" for m in range(5)]
     stated = discreet.Responses.from_dataframe(pd.DataFrame(rows), person=beside, repeats="first")
     assert stated.n_persons == 3
+
+
+GRADED = Path(__file__).parent.parent / "data" / "tables" / "exports" / "lm eval output"
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_a_task_with_graded_scores_is_left_out_by_its_name(engine):
+    with pytest.warns(AssumedReading, match="summaries"):
+        counts = discreet.count_pairs(GRADED, engine=engine)
+    assert (counts.persons, len(counts.items)) == (3, 6)
+    stated = discreet.count_pairs(GRADED, engine=engine, ignore=["summaries"])
+    assert np.array_equal(stated.right_wrong, counts.right_wrong)
+    alone = discreet.read_responses(f"{GRADED}/*/samples_s*", ignore="arc_easy", at_least=0.5)
+    assert len(alone.items) == 6
+
+
+def test_words_of_inspect_are_correct_and_incorrect_in_tables_too():
+    rows = [
+        {"model": f"m{m}", "question": f"q{q}", "score": "C" if m > q else "I"}
+        for m in range(6)
+        for q in range(5)
+    ]
+    seen = discreet.inspect_table(pd.DataFrame(rows))
+    assert seen.is_sure
+    assert seen.options["categories"] == [["i", "c"]]
+
+
+def test_a_folder_a_pattern_and_a_query_are_asked_about_as_a_file_is(tmp_path):
+    rng = np.random.default_rng(1)
+    names = ["q1", "q2", "q3", "q4", "sex", "arm"]
+    table = pd.DataFrame(rng.integers(0, 2, (40, 6)), columns=names)
+    for part in (0, 1):
+        table[part::2].to_csv(tmp_path / f"{part}.csv", index=False)
+    pattern = f"{tmp_path}/*.csv"
+    for source in (tmp_path, pattern, f"FROM '{pattern}'", tmp_path / "0.csv"):
+        asked = {question.cells for question in discreet.inspect_table(source).questions}
+        assert asked == {("sex",), ("arm",)}
+        with pytest.raises(BadResponses):
+            discreet.fit(source)

@@ -74,11 +74,11 @@ def test_the_command_of_the_proposal_gives_the_numbers_of_the_proposal(name):
 @pytest.mark.filterwarnings("ignore")
 def test_there_is_no_command_to_copy_where_nothing_is_proposed():
     seen = inspect_table(MORE / "household.csv")
-    assert "What is interviewer" in " ".join(one.question for one in seen.questions)
+    assert "What is district" in " ".join(one.question for one in seen.questions)
     assert seen.command == ""
     ended = typed("check", MORE / "household.csv")
     assert "To state all of it" not in ended.out
-    assert "--group interviewer" in ended.out
+    assert "--group district" in ended.out
 
 
 def test_fit_asks_everything_at_once_and_says_the_command():

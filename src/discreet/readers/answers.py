@@ -458,10 +458,7 @@ def _take(reading: Reading, sources: Iterator[Source]) -> RawTable:
         before = table.n_rows
         table.add_source(source, plan)  # type: ignore[arg-type]
         if table.n_rows == before:
-            raise BadResponses(
-                f"{source.name} has column names but no rows below them, so there are no answers "
-                "to read. Check that the file was written completely."
-            )
+            opener.refuse_no_rows(source)
     if table is None:
         raise BadResponses("No file was read.")
     if isinstance(table, WideTable):

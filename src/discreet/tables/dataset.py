@@ -174,14 +174,6 @@ def settle_reading(
         return settle_key(reading, name_items(first.names, plan_source(first, reading)), first.name)
 
 
-def no_rows(shard: Shard) -> BadResponses:
-    """Return the refusal of a table that ends below its head."""
-    return BadResponses(
-        f"{shard.name} has column names but no rows below them, so there are no answers to read. "
-        "Check that it was written completely."
-    )
-
-
 def _open_file(path: Path, encodings: Encodings, reading: Reading, files: int) -> Shard:
     head = read_head(path)
     kind = sniff(path, head)

@@ -331,6 +331,15 @@ def plan_source(source: Source, reading: Reading) -> LongPlan | WidePlan:
     return plan_columns(source.names, reading, source.name)
 
 
+def refuse_no_rows(source: Source) -> None:
+    """Refuse a table that ends below its head, but for logs of tasks that are left out."""
+    if not getattr(source, "is_left_out", False):
+        raise BadResponses(
+            f"{source.name} has column names but no rows below them, so there are no answers to "
+            "read. Check that it was written completely."
+        )
+
+
 def detect_reading(
     source: Source, plan: LongPlan | WidePlan, reading: Reading
 ) -> tuple[Detected, ...]:

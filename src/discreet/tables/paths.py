@@ -44,8 +44,8 @@ _STARTS = {
 _OLD_STATA = frozenset(range(0x66, 0x74))
 _ZIP, _OLE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 _INSPECT = re.compile(rb'\s*\{\s*"version":\s*\d+,\s*"status":\s*"')
-#: First bytes of logs of evaluations of language models.
-_HARNESS = re.compile(rb'\s*\{\s*"doc_id":')
+#: The first line of logs of evaluations of language models.
+_HARNESS = re.compile(rb'\s*\{(?=[^\n]*"filtered_resps":)[^\n]*"doc_id":')
 #: A control file of Winsteps, which no table is by what stands in one of its cells.
 _CONTROL = re.compile(
     rb"(?ims)\A(?=\s*(?:[;&]|[A-Z]\w*\s*=)).*?^\s*&?\s*(?:NI|ITEM1)\s*=.*^\s*&END"
@@ -257,7 +257,7 @@ def sniff(path: Path, head: bytes) -> str:
     if head.startswith(_OLE) or (is_zip and is_book):
         return "workbook"
     _refuse_other(path, name, head)
-    if _HARNESS.match(head) and b'"filtered_resps"' in head:
+    if _HARNESS.match(head):
         return "harness"
     if name.endswith((".jsonl", ".ndjson")) or head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return "jsonl"

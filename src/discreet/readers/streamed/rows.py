@@ -33,11 +33,11 @@ from discreet.jit import worth_compiling
 from discreet.readers.answers import WideTable, refuse_mixture, refuse_numbering
 from discreet.tables.cells import read_integers, score_long
 from discreet.tables.columns import LongPlan, WidePlan
-from discreet.tables.dataset import Shard, no_rows
+from discreet.tables.dataset import Shard
 from discreet.tables.findings import DeclaredSource
 from discreet.tables.ids import OrderKeys, encode_ids, find_numbers, read_ids
 from discreet.tables.inspection.refusals import refuse_long
-from discreet.tables.opener import RowPlaces, Source, detect_reading, plan_source
+from discreet.tables.opener import RowPlaces, Source, detect_reading, plan_source, refuse_no_rows
 from discreet.tables.resources import Resources, explain_query, run_ahead
 from discreet.types import FloatArray, Int8Array, Int32Array
 
@@ -277,7 +277,7 @@ class LongRows:
                     yield self._read_batch(unread, names, tuple(done))
             done.append(self.places.n_rows - before)
             if not done[-1]:
-                raise no_rows(shard)
+                refuse_no_rows(source)
             self.detected += detect_reading(source, plan, self.reading)
 
     def _read_batch(
@@ -478,7 +478,7 @@ class WideRows:
                     yield self._pack(source, plan, batch, at - n_rows - first), position
             done.append(at - first)
             if at == first:
-                raise no_rows(shard)
+                refuse_no_rows(source)
             self.detected += detect_reading(source, plan, self.reading)
 
     def _pack(self, source: Source, plan: WidePlan, batch: list[list[Any]], at: int) -> Responses:

@@ -407,16 +407,20 @@ class EvaluationSource(DeclaredSource):
         self._progress = progress
         first = next(self._read(path, None), None)
         self.is_empty = first is None
+        self.is_left_out = first is not None and first.about["task"] in reading.ignore
         self._about = [] if first is None else list(first.about)
         self._scores = [] if first is None else list(first.scores)
         task = "" if first is None else str(first.about["task"])
         chosen = _choose_score(self._scores, task, reading.response)
-        if first is not None and chosen is None and reading.response not in self._scores:
+        is_named = chosen is not None or reading.response in self._scores
+        if first is not None and not is_named and not self.is_left_out:
             raise _refuse_scores(path, task, self._scores, reading.response)
         self._filter = reading.filter if reading.filter in self.list_filters() else None
         self._has_models = reading.person in (None, "model")
-        # Models whose logs have no samples: persons without answers.
-        self.silent = [_load_inspect(path)[0]] if self.is_empty and self._has_models else []
+        # Models whose logs have no samples that count: persons without answers.
+        silent = _load_inspect(path)[0] if first is None else first.model
+        is_silent = self._has_models and (self.is_empty or self.is_left_out)
+        self.silent = [silent] if is_silent else []
         score_names = ["score" if name == chosen else name for name in self._scores]
         self.names = ["model", "question", *self._about, *score_names]
 
@@ -444,8 +448,8 @@ class EvaluationSource(DeclaredSource):
             yield [pa.array([row[number] for row in part], type=pa.string()) for number in columns]
 
     def _keep(self, progress: Progress) -> Iterator[Sample]:
-        """Yield the samples of the filter that counts."""
-        samples = self._read(self.path, progress)
+        """Yield the samples of the filter that counts; none of a task that is left out."""
+        samples = iter(()) if self.is_left_out else self._read(self.path, progress)
         return (one for one in samples if self._filter in (None, one.about.get("filter")))
 
     def _list_cells(self, sample: Sample) -> list[str | None]:
@@ -460,7 +464,11 @@ class EvaluationSource(DeclaredSource):
 
 
 def name_score(reading: Reading, names: Sequence[str]) -> Reading:
-    """Return a reading of the column ``score``, where one score for each task was named."""
+    """Return a reading of the column ``score``, where one score for each task was named.
+
+    Tasks that are left out are no columns.
+    """
+    reading = replace(reading, ignore=tuple(name for name in reading.ignore if name in names))
     is_by_task = reading.response is not None and ":" in reading.response
     is_column = reading.response in names
     return replace(reading, response=None) if is_by_task and not is_column else reading

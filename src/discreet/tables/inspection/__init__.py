@@ -14,7 +14,6 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from os import PathLike, fspath
-from pathlib import Path
 from typing import Any, Unpack
 
 from discreet.coding.keys import Key
@@ -36,12 +35,18 @@ from discreet.errors import (
     escape_controls,
 )
 from discreet.tables.columns import LongPlan, WidePlan, plan_columns
-from discreet.tables.dataset import names_database
+from discreet.tables.dataset import is_query, names_database
 from discreet.tables.findings import Decision, Findings, merge_options
 from discreet.tables.formats.jsonl import LOGS, name_score
 from discreet.tables.inspection.answers import judge_answers
 from discreet.tables.inspection.columns import ColumnRoles, list_roles
-from discreet.tables.inspection.layout import ask_long, ask_repeats, ask_strings, ask_turned
+from discreet.tables.inspection.layout import (
+    ask_long,
+    ask_repeats,
+    ask_strings,
+    ask_turned,
+    find_graded,
+)
 from discreet.tables.inspection.rows import CellGrid, OddRows, Row, Table, find_names, open_grids
 from discreet.tables.lists import find_key, state_reading
 from discreet.tables.opener import name_stated
@@ -300,8 +305,9 @@ def _list_assumed(decisions: Sequence[Decision]) -> tuple[Detected, ...]:
 def decide_reading(source: Any, words: Mapping[str, Any]) -> Reading:
     """Return how to read a source: as stated, and as an inspection of it is sure of.
 
-    Databases, servers, streams and arrays are read as stated. What was assumed is said in a warning
-    and kept in ``assumed``, so that no release takes it. A whole ``reading`` is taken as it is.
+    Servers, clusters, JSON lines and arrays are read as stated. What was assumed is said in a
+    warning and kept in ``assumed``, so that no release takes it. A whole ``reading`` is taken as it
+    is.
 
     Raises
     ------
@@ -347,15 +353,14 @@ _REFUSED_BY_READER = ("missing", "model")
 
 
 def is_inspected(source: Any) -> bool:
-    """Say whether a source is looked at before it is read: a file, logs of evaluations, a frame."""
+    """Say whether a source is looked at before it is read: not servers, clusters and JSON lines."""
     if not isinstance(source, str | PathLike):
         return has_head(source)
     if names_server(source):
         return False
-    path = Path(source)
-    if path.is_dir():
-        return sniff(first := find_files(path)[0], read_head(first)) in LOGS
-    return path.is_file() and not names_database(path) and sniff(path, read_head(path)) != "jsonl"
+    if is_query(source) or names_database(source):
+        return True
+    return sniff(first := find_files(source)[0], read_head(first)) != "jsonl"
 
 
 def _choose_grid(grids: list[CellGrid], findings: Findings) -> CellGrid:
@@ -534,12 +539,15 @@ def _inspect_long(
     grid: CellGrid, table: Table, reading: Reading, findings: Findings, plan: LongPlan
 ) -> TablePreview:
     names = table.names
+    if grid.kind in LOGS:
+        table = find_graded(table, plan, findings) or table
     cells = [
         (row[plan.person], row[plan.item], row[plan.response])
         for row in table.rows
         if len(row) == len(names) and row[plan.response] is not None
     ]
-    ask_repeats(cells, table, findings, reading)
+    named = [names[plan.person] or "the index", names[plan.item]]
+    ask_repeats(cells, table, findings, reading, named)
     by_item: dict[str, list[str | None]] = {}
     for _, item, answer in cells:
         by_item.setdefault(str(item), []).append(answer)

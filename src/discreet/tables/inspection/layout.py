@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from itertools import product
 from typing import Any
 
@@ -22,7 +23,7 @@ from discreet.tables.findings import Findings
 from discreet.tables.inspection.columns import FEW
 from discreet.tables.inspection.rows import CellGrid, Table
 from discreet.tables.inspection.rules import rule
-from discreet.tables.vocabulary import Column, name_columns, name_words, plain
+from discreet.tables.vocabulary import Column, bound_number, name_columns, name_words, plain
 
 #: Days and times that can be put in order.
 _TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?)?")
@@ -160,10 +161,35 @@ def _find_long_roles(columns: Sequence[Column], rows: int) -> dict[str, Any]:
     return {}
 
 
+@rule("exports/lm eval output")
+def find_graded(table: Table, plan: LongPlan, findings: Findings) -> Table | None:
+    """Return logs of evaluations without the tasks whose scores are neither right nor wrong.
+
+    None where there are no such tasks, or no others.
+    """
+    if "at_least" in findings.stated or "task" not in table.names:
+        return None
+    task, spans = table.names.index("task"), dict[str, list[Decimal]]()
+    for row in table.rows:
+        number = bound_number(row[plan.response] or "")
+        spans.setdefault(str(row[task]), []).extend([] if number is None else [number])
+    graded = [name for name, numbers in spans.items() if any(n % 1 for n in numbers)]
+    if not graded or len(graded) == len(spans):
+        return None
+    listed = ", ".join(f"'{one}' ({min(spans[one]):g} to {max(spans[one]):g})" for one in graded)
+    reason = f"Scores of {listed} are neither right nor wrong: left out."
+    findings.note("ignore", graded, reason, graded)
+    return table._replace(rows=[row for row in table.rows if row[task] not in graded])
+
+
 def ask_repeats(
-    cells: list[tuple[Any, ...]], table: Table, findings: Findings, reading: Reading
+    cells: list[tuple[Any, ...]],
+    table: Table,
+    findings: Findings,
+    reading: Reading,
+    named: Sequence[str],
 ) -> None:
-    """Ask what to do with persons who answered an item more than once."""
+    """Ask what to do with persons who answered an item more than once; the columns are named."""
     pairs = [(person, item) for person, item, _ in cells]
     repeated = len(pairs) - len(set(pairs))
     if reading.repeats != "error" or reading.filter is not None or not repeated:
@@ -189,8 +215,9 @@ def ask_repeats(
     advice = f" To take raters into account, fit with --rater {raters[0]}." if raters else ""
     findings.ask(
         "repeats",
-        f"{repeated:,} answers are a person's second or later answer to an item. Which one counts?"
-        f"{advice}",
+        f"'{named[0]}' is taken for the person and '{named[1]}' for the item: {repeated:,} of "
+        f"{len(pairs):,} answers are then a person's second or later answer to an item, and would "
+        f"be dropped. Which one counts?{advice}",
         [make_remedy(f"the {which}:", {"repeats": which, **order}) for which in ("first", "last")],
     )
 

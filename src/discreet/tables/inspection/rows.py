@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
@@ -32,6 +33,7 @@ from discreet.tables.columns import (
     join_names,
     plan_columns,
 )
+from discreet.tables.dataset import is_query, names_database, open_dataset
 from discreet.tables.findings import Findings
 from discreet.tables.formats.jsonl import LOGS
 from discreet.tables.inspection.rules import rule
@@ -46,6 +48,7 @@ from discreet.tables.paths import (
     read_head,
     sniff,
 )
+from discreet.tables.resources import Resources
 from discreet.tables.sources import FrameSource, as_arrow, take_head
 from discreet.tables.vocabulary import (
     ENOUGH_ROWS,
@@ -111,6 +114,9 @@ def open_grids(source: Any, reading: Reading) -> list[CellGrid]:
     """Return the tables of a source; of several files the first."""
     if not isinstance(source, str | PathLike):
         return [_grid_of(FrameSource(as_arrow(take_head(source, MOST_ROWS + 1))), "frame")]
+    if is_query(source) or names_database(source):
+        with closing(open_dataset(source, {}, Resources(), reading)) as dataset:
+            return [_grid_of(dataset.shards[0].open(), "query")]
     files = find_files(source)
     file, head = files[0], read_head(files[0])
     kind = sniff(file, head)
