@@ -1,4 +1,4 @@
-"""The logger of services: what is done and how many, and nothing else."""
+"""Codes and facts of errors; the logger of services: what is done and how many, nothing else."""
 
 import logging
 import subprocess
@@ -7,9 +7,12 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from tools.messages import LIST, Site, list_messages, write_messages
 
 import discreet
-from discreet.errors import name_source
+from discreet.errors import BadBudget, BadUsage, DiscreetError, name_source
+from discreet.errors.codes import Sentence, list_sentences, read_sentences
+from refusals import refused
 
 CELLS = np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0], [0, 0, 0]] * 25)
 
@@ -98,3 +101,69 @@ def test_addresses_are_not_repeated():
         assert name_source(source) == "a database or query"
     assert name_source("logs/*.csv") == "logs/*.csv"
     assert name_source(CELLS) == "numpy ndarray"
+
+
+# --- codes and facts ------------------------------------------------------------------------------
+
+
+def test_the_list_of_messages_is_current_and_every_code_stands_for_one_statement():
+    written = LIST.read_text(encoding="utf-8")
+    assert write_messages() == written, "run python -m tools.messages"
+    codes = [sentence.code for sentence in read_sentences(written)]
+    assert len(codes) == len(set(codes)) > 800
+
+
+def test_an_error_knows_its_code_and_what_its_message_names():
+    with refused(BadBudget, "delta_must_lie_between", delta=2.0):
+        discreet.Budget(1.0, 2.0)
+    with refused(BadUsage, "no_data_set_choose", name="lsta"):
+        discreet.datasets.citation("lsta")
+
+
+@pytest.mark.parametrize("code", ["bad_usage", "no_such_data_set"])
+def test_another_code_is_noticed(code):
+    with pytest.raises(AssertionError), refused(BadUsage, code):
+        discreet.datasets.citation("lsta")
+    with pytest.raises(AssertionError), refused(BadUsage, "no_data_set_choose", name="lsat"):
+        discreet.datasets.citation("lsta")
+
+
+def repeat_a_refusal():
+    try:
+        discreet.Budget(1.0, 2.0)
+    except BadBudget as error:
+        raise DiscreetError(f"request.json: {error}") from error
+
+
+def test_an_error_that_repeats_another_has_its_code_and_others_that_of_their_class():
+    with refused(DiscreetError, "delta_must_lie_between", delta=2.0):
+        repeat_a_refusal()
+    assert BadBudget("not made by the library").code == "bad_budget"
+    assert BadBudget("not made by the library").facts == {}
+
+
+def test_a_code_stays_when_its_sentence_is_reworded_or_moves():
+    text = "no item is called {name!r} in this list"
+    old = [Sentence("no_item_called", "a.find", text), Sentence("second", "a.find", "of {n} rows")]
+    for place, now in (
+        ("a.find", "there is no item called {name!r} in this list"),
+        ("b.look", text),
+    ):
+        found = list_messages([Site(place, now), Site("a.find", "of {n} rows")], old)
+        assert [one.code for one in found] == ["no_item_called", "second"]
+    new = list_messages([Site("a.find", "a table without any columns")], old)
+    assert new[0].code == "table_without_any_columns"
+
+
+def test_the_longest_sentence_that_fits_is_the_one():
+    assert Sentence("", "", "{_}no row {row} in").read("a.csv: no row 7 in") == {"row": "7"}
+    assert Sentence("", "", "no row {row}, {why}").read("no row 7, it ended") == {
+        "row": "7",
+        "why": "it ended",
+    }
+    assert Sentence("", "", "no row {row}").read("no column 7") is None
+    assert all(
+        sentence.place == place
+        for place in list_sentences()
+        for sentence in list_sentences()[place]
+    )

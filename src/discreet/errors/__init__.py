@@ -47,6 +47,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import islice
+from types import FrameType
 from typing import Any, Self, TypeVar
 
 # A user and a password before a host, and the words that name a password in other addresses. Too
@@ -190,9 +192,22 @@ class Remedy:
         return f"{words[:1].upper()}{words[1:]}"
 
 
+def _list_places(frame: FrameType | None) -> Iterator[str]:
+    """Yield the functions of the library that are running, the innermost first."""
+    while frame is not None:
+        module, function = frame.f_globals.get("__name__", ""), frame.f_code.co_name
+        if module.startswith("discreet.") and not function.startswith("<"):
+            yield f"{module.removeprefix('discreet.')}.{function}"
+        frame = frame.f_back
+
+
 def _clean(word: object) -> object:
     """Return a part of a message as it may be shown; every message passes here."""
     return write_line(word) if isinstance(word, str) else word
+
+
+#: Callers of an error that are looked at to find out which statement made it.
+CALLERS = 4
 
 
 class DiscreetError(Exception):
@@ -203,6 +218,28 @@ class DiscreetError(Exception):
 
     def __init__(self, *words: object) -> None:
         super().__init__(*map(_clean, words))
+        self.places = tuple(islice(_list_places(sys._getframe(1)), CALLERS))
+
+    @property
+    def code(self) -> str:
+        """A stable word for what went wrong, which stays when the message is reworded."""
+        return self._explain()[0]
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What the message names, as it shows it: the column, the file, how many there are."""
+        return self._explain()[1]
+
+    def _explain(self) -> tuple[str, dict[str, object]]:
+        from discreet.errors.codes import find_code
+
+        found = find_code(self.places, str(self))
+        if found is not None:
+            return found
+        cause = self.__cause__ or self.__context__
+        if isinstance(cause, DiscreetError):
+            return cause._explain()
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", type(self).__name__).lower(), {}
 
     def offering(self, *remedies: Remedy) -> Self:
         """Return this error with what may put it right, the likeliest first."""
