@@ -13,7 +13,7 @@ from discreet.errors import DiscreetError
 def refused(kind: type[DiscreetError], code: str, **facts: Any) -> Iterator[Any]:
     """Expect an error with this code, and these among its facts.
 
-    `code` is in src/discreet/errors/messages.txt, where the names of facts are too.
+    `code` is in src/discreet/messages.txt, where the names of facts are too.
     """
     with pytest.raises(kind) as caught:
         yield caught

@@ -10,8 +10,15 @@ import pytest
 from tools.messages import LIST, Site, list_messages, write_messages
 
 import discreet
-from discreet.errors import BadBudget, BadUsage, DiscreetError, name_source
-from discreet.errors.codes import Sentence, list_sentences, read_sentences
+from discreet.errors import (
+    BadBudget,
+    BadUsage,
+    DiscreetError,
+    Sentence,
+    list_sentences,
+    name_source,
+    read_sentences,
+)
 from refusals import refused
 
 CELLS = np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0], [0, 0, 0]] * 25)

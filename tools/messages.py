@@ -2,7 +2,7 @@
 
 ::
 
-    python -m tools.messages            writes src/discreet/errors/messages.txt anew
+    python -m tools.messages            writes src/discreet/messages.txt anew
     python -m tools.messages --check    says whether it is current
 
 In: the raise statements of the library, read and never run. Out: for each a code, the function it
@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from string import Formatter
 
-from discreet.errors.codes import Sentence, read_sentences
+from discreet.errors import Sentence, read_sentences
 from tools.structure import SOURCE, Module, read_package
 
 __all__ = ["LIST", "list_messages", "main", "write_messages"]
 
-LIST = SOURCE / "errors" / "messages.txt"
+LIST = SOURCE / "messages.txt"
 ROOT_CLASS = "DiscreetError"
 #: Words of a sentence that say nothing about what is wrong.
 SMALL_WORDS = """
