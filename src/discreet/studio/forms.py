@@ -210,6 +210,8 @@ def taking_form(
 
 _ODD = re.compile(r"[^\w .()+-]")
 _LONGEST = 100
+#: Files that are read together, at most.
+MOST_FILES = 40
 _LIMITS = {
     "MAX_FIELDS": 64,
     "MAX_FIELD_SIZE": 1_000_000,
@@ -264,8 +266,8 @@ async def _receive(request: Request, upload_folder: Path, byte_limit: int) -> Up
         taken.fields[(form_field.field_name or b"").decode()] = (form_field.value or b"").decode()
 
     def take_file(file: Any) -> None:
-        # A form without a file sends one without a name; whoever sends several means the first.
-        if file.file_name and not files:
+        # A form without a file sends one without a name.
+        if file.file_name and len(files) < MOST_FILES:
             files.append(file)
             return
         file.close()
@@ -286,7 +288,13 @@ async def _receive(request: Request, upload_folder: Path, byte_limit: int) -> Up
                 raise too_large(byte_limit)
             parser.write(chunk)
         parser.finalize()
-    taken.file = _settle(files[0], upload_folder) if files else None
+    if len(files) == 1:
+        taken.file = _settle(files[0], upload_folder)
+    elif files:  # several tables with the same columns are one
+        taken.file = upload_folder / "files"
+        taken.file.mkdir(mode=0o700)
+        for number, file in enumerate(files, start=1):
+            _settle(file, taken.file, f"{number:02} ")
     parser.close()
     return taken
 
@@ -302,12 +310,14 @@ def explaining_damage() -> Iterator[None]:
         raise refuse("What the browser sent could not be read. Try again.") from None
 
 
-def _settle(sent: Any, folder: Path) -> Path:
-    """Give the file that was sent its plain name."""
+def _settle(sent: Any, folder: Path, prefix: str = "") -> Path:
+    """Give the file that was sent its plain name; a prefix keeps equal names apart."""
     if sent.in_memory:
         sent.flush_to_disk()
     sent.close()
     path = folder / plain_name(sent.file_name.decode("utf-8", "replace"))
+    if prefix and path.exists():
+        path = path.with_name(prefix + path.name)
     Path(sent.actual_file_name.decode()).replace(path)
     path.chmod(0o600)
     return path

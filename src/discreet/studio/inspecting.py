@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,7 +33,7 @@ from discreet.studio.jobs import TaskProgress, keep
 from discreet.studio.language import refuse, tell
 from discreet.tables.cells import letter_column
 from discreet.tables.findings import merge_options
-from discreet.tables.inspection import Inspection, inspect_table
+from discreet.tables.inspection import Inspection, inspect_table, simplify
 from discreet.tables.paths import find_files
 from discreet.tables.vocabulary import name_words, plain
 from discreet.words import mark
@@ -103,12 +103,21 @@ FIELDS = load_fields(
 # -- looking at a file -----------------------------------------------------------------------
 
 
+class AnswerBar(NamedTuple):
+    """How often an answer was given, as the file writes it; ``is_right`` by the key, or as 1."""
+
+    label: str
+    times: int
+    is_right: bool = False
+
+
 class AnsweredItem(NamedTuple):
-    """How many answered an item, and the mean of their scores."""
+    """How many answered an item, the mean of their scores, and how often each answer was given."""
 
     name: str
     answers: int
     mean: float
+    bars: tuple[AnswerBar, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -157,6 +166,21 @@ class Look:
     def shown(self) -> dict[str, Any]:
         """What the page shows as stated: the whole proposal."""
         return dict(self.options) if self.inspection is None else self.inspection.options
+
+    @property
+    def certain(self) -> dict[str, Any]:
+        """What was stated, and what nobody needs to be asked about."""
+        return {} if self.inspection is None else simplify(self.inspection.take_sure().stated)
+
+    @property
+    def blocks(self) -> list[list[str]]:
+        """The columns of each further block, which can be read instead."""
+        if self.inspection is None:
+            return []
+        names = [label for label, role in self.columns if role != PERSON]
+        asides = [simplify(one.stated) for one in self.inspection.blocks]
+        taken = [{*one.get("ignore", ()), *one.get("group", ())} for one in asides]
+        return [[name for name in names if name not in aside] for aside in taken]
 
     @property
     def is_long(self) -> bool:
@@ -225,7 +249,7 @@ NO_TABLES |= dict.fromkeys((".doc", ".docx", ".odt", ".rtf", ".pages", ".pdf"), 
 
 def _explain(error: DiscreetError, source: Path, name: str) -> TableFinding:
     """Return a refusal as a question; the path of a copy is called as the user calls the file."""
-    message = str(error).replace(str(source), name)
+    message = str(error).replace(f"{source}/", "").replace(str(source), name)
     for remedy in error.remedies:
         message = message.replace(f"{remedy.words[0].upper()}{remedy.words[1:]}.", "").strip()
     return TableFinding("", message, error.remedies)
@@ -242,33 +266,80 @@ def _find_label(view: Look) -> str | None:
 
 
 def _summarise(responses: Responses) -> AnswersSummary:
-    answers = np.zeros(responses.n_items, dtype=np.int64)
-    score = np.zeros(responses.n_items, dtype=np.int64)
+    steps = max(responses.steps)
+    times = np.zeros((steps + 1, responses.n_items), dtype=np.int64)
     for start in range(0, responses.n_persons, BLOCK):
         block = responses.rows(start, min(start + BLOCK, responses.n_persons))
-        answers += (block >= 0).sum(axis=0)
-        score += np.maximum(block, 0).sum(axis=0, dtype=np.int64)
+        times += [(block == score).sum(axis=0) for score in range(steps + 1)]
+    answers, score = times.sum(axis=0), np.arange(steps + 1) @ times
     means = np.divide(score, answers, where=answers > 0, out=np.full(len(answers), np.nan))
-    items = tuple(map(AnsweredItem, responses.items, answers.tolist(), means.tolist()))
+    bars = _count_choices(responses)
+    for number, name in enumerate(responses.items):
+        if name not in bars:
+            labels = label_scores(responses, number)
+            bars[name] = tuple(
+                AnswerBar(label, int(times[value, number]), steps == value == 1)
+                for value, label in enumerate(labels)
+            )
+            if name in (responses.reading.reverse or ()):
+                bars[name] = bars[name][::-1]
+    items = tuple(
+        AnsweredItem(name, int(answers[n]), float(means[n]), bars[name])
+        for n, name in enumerate(responses.items)
+    )
     groups = {
         name: dict(Counter(map(str, labels)).most_common(MOST_LABELS))
         for name, labels in responses.groups.items()
     }
     is_keyed = responses.choices is not None
-    return AnswersSummary(responses.n_persons, items, max(responses.steps), is_keyed, groups)
+    return AnswersSummary(responses.n_persons, items, steps, is_keyed, groups)
+
+
+def _count_choices(responses: Responses) -> dict[str, tuple[AnswerBar, ...]]:
+    """Return how often each option was chosen, of the items that have a key."""
+    if (choices := responses.choices) is None:
+        return {}
+    return {
+        name: tuple(
+            AnswerBar(option, int((choices.chosen[:, n] == number).sum()), choices.right[n][number])
+            for number, option in enumerate(choices.options[n])
+        )
+        for n, name in enumerate(choices.items)
+    }
+
+
+def label_scores(responses: Responses, number: int) -> list[str]:
+    """Return what the file has for each score of an item: texts, codes, turned items by theirs."""
+    reading, name = responses.reading, responses.items[number]
+    top = responses.steps[number]
+    turned = name in (reading.reverse or ())
+    texts = [one for one in reading.categories or () if len(one) == top + 1]
+    if len(texts) == 1 and not reading.merge:
+        return [*reversed(texts[0])] if turned else [*texts[0]]
+    lowest = 0 if reading.merge else int(reading.stated.get("lowest") or 0)
+    codes = [str(lowest + value) for value in range(top + 1)]
+    return codes[::-1] if turned and not reading.merge else codes
 
 
 # -- changing what is stated -----------------------------------------------------------------
 
 
-def state_reading(view: Look, sent: Mapping[str, str]) -> dict[str, Any]:
-    """Return what a form states: the reading that its page showed, with all that was changed."""
-    options = dict(view.shown)
+def state_reading(
+    view: Look, sent: Mapping[str, str], touched: Collection[str] | None = None
+) -> dict[str, Any]:
+    """Return what a form states: the reading that its page showed, with all that was changed.
+
+    Where ``touched`` names what was changed and not sent yet, marked answers are no consent: only
+    those that were touched are taken, beside what is certain.
+    """
+    options = dict(view.shown if touched is None else view.certain)
     header = _find_header(view, sent)
     if header is not None:
         return {name: options[name] for name in _FORM if name in options} | {"skip_rows": header}
     for number, finding in enumerate(view.findings):
-        options = _take_answer(options, finding, sent.get(f"answer:{number}", ""))
+        name = f"answer:{number}"
+        if touched is None or name in touched:
+            options = _take_answer(options, finding, sent.get(name, ""))
     if options.get("sheet") != view.shown.get("sheet"):
         return {"sheet": options["sheet"]}
     options = _take_fields(options, view, sent)

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from hashlib import file_digest
+from hashlib import file_digest, sha256
 from importlib.resources import files
 from json import JSONDecodeError, dumps, loads
 from pathlib import Path
@@ -157,7 +157,10 @@ def key_of(entry: Mapping[str, Any]) -> str:
 
 
 def digest_file(path: Path) -> str:
-    """Return a digest of a file's content."""
+    """Return a digest of a file's content, or of the files of a folder in order."""
+    if path.is_dir():
+        joined = " ".join(digest_file(one) for one in sorted(path.iterdir()))
+        return sha256(joined.encode()).hexdigest()
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
 

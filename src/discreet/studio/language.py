@@ -55,7 +55,7 @@ def not_found(sentence: str, /, **values: object) -> HTTPException:
 
 #: What a sentence of the library adds for whoever types commands or Python.
 _SYNTAX = re.compile(
-    r" with \w+=\S*|, in Python \w+=\{.*?\}|,? (?:say|give) \w+=\S+| ?\([^()]*--[^()]*\)"
+    r" with \w+=\S*|, in Python \w+=\{.*?\}|,? (?:say|give|or) \w+=\S*[^\s.;,]| ?\([^()]*--[^()]*\)"
 )
 
 

@@ -199,6 +199,10 @@ class Language:
         between = "," if self.language == "en" else "\N{NARROW NO-BREAK SPACE}"
         return f"{number:,}".replace(",", between)
 
+    def decimal(self, value: float, digits: int) -> str:
+        """Return a number with decimals, after a comma where the language has one."""
+        return f"{value:.{digits}f}".replace(".", "." if self.language == "en" else ",")
+
 
 ENGLISH = Language("en", {})
 

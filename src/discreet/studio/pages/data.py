@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -17,7 +20,7 @@ from discreet.items.curves import BIN
 from discreet.report.drawings import draw_wright
 from discreet.report.pictures import WrightMap
 from discreet.report.sheet import Sheet
-from discreet.studio.forms import find_path, receive_form, taking_form, write_fields
+from discreet.studio.forms import find_path, read_index, receive_form, taking_form, write_fields
 from discreet.studio.frame import (
     KEY_FILE,
     Secrecy,
@@ -31,9 +34,12 @@ from discreet.studio.frame import (
 )
 from discreet.studio.inspecting import (
     FIELDS,
+    ITEM,
+    LEFT_OUT,
     REVERSED,
     ROLES,
     ROWS,
+    AnsweredItem,
     AnswersSummary,
     Look,
     look,
@@ -41,8 +47,10 @@ from discreet.studio.inspecting import (
 )
 from discreet.studio.jobs import JobState, StudioJob
 from discreet.studio.kept_files import EXAMPLES, key_of, write_example
+from discreet.studio.labels import shorten
 from discreet.studio.language import refuse, say_plainly, tell
 from discreet.studio.session import StudioSession, Work
+from discreet.tables.inspection import simplify
 from discreet.tables.paths import find_files
 from discreet.text import spreadsheet_cell
 from discreet.words import mark
@@ -126,6 +134,14 @@ def _say_kept(entry: Mapping[str, Any]) -> str:
     return "; ".join([*said, *([] if "path" in entry else [tell("send the file again to go on")])])
 
 
+def _name_sent(path: Path) -> str:
+    """Return what the user calls a file that was sent, or several that are read together."""
+    if path.is_file():
+        return path.name
+    first, *others = sorted(one.name for one in path.iterdir())
+    return f"{first} + {len(others)}"
+
+
 async def upload(request: Request) -> Response:
     """Take the file that a browser sends."""
     session = session_of(request)
@@ -135,7 +151,7 @@ async def upload(request: Request) -> Response:
             raise refuse("No file was chosen. Choose one, and send it again.")
     except BadUsage as error:
         return welcome(request, str(error))
-    work = await run_in_threadpool(session.open, sent.file, sent.file.name)
+    work = await run_in_threadpool(session.open, sent.file, _name_sent(sent.file))
     return go(f"/data/{work.name}")
 
 
@@ -221,6 +237,86 @@ def say_kind(summary: AnswersSummary) -> str:
     return tell.count(summary.steps + 1, "{number} category", "{number} categories")
 
 
+@dataclass(frozen=True)
+class ColumnCard:
+    """A column, or an item of a long table: its label, its use, and what stands in it.
+
+    ``number`` is its place among the columns, None where it is no column; ``bars`` are left, top,
+    width, height and kind of a small picture, of which ``told`` says what it shows.
+    """
+
+    name: str
+    label: str
+    role: str
+    number: int | None = None
+    bars: tuple[tuple[str, str, str, str, str], ...] = ()
+    told: str = ""
+    missing: float = 0.0
+    values: str = ""
+
+
+#: Columns that are shown before the others are folded.
+MOST_CARDS = 60
+#: Values of a column that are named where no answers were counted.
+MOST_VALUES = 4
+BAR_HEIGHT = 32
+
+
+def list_cards(view: Look) -> dict[str, list[ColumnCard]]:
+    """Return the items with their answers, the other columns, and those that are left out."""
+    summary = view.summary
+    counted = {one.name: one for one in summary.items} if summary else {}
+    preview = view.inspection.preview if view.inspection else None
+    names = [*counted] if view.is_long else view.items
+    short = dict(zip(names, shorten(names), strict=True))
+    cards: dict[str, list[ColumnCard]] = {"items": [], "others": [], "aside": []}
+    for number, (name, role) in enumerate(view.columns):
+        is_item = role in (ITEM, REVERSED) and not view.is_long
+        rows = preview.rows if preview else ()
+        values = [*dict.fromkeys(row[number] for row in rows if row[number])]
+        card = ColumnCard(name, short.get(name, name), role, number)
+        if name in counted and is_item:
+            card = _draw_answers(card, counted[name], summary.persons if summary else 0)
+        else:
+            card = replace(card, values=", ".join(values[:MOST_VALUES]))
+        place = "items" if is_item else "aside" if role == LEFT_OUT else "others"
+        cards[place].append(card)
+    if view.is_long and summary:
+        items = [ColumnCard(one.name, short[one.name], ITEM) for one in summary.items]
+        cards["items"] = [_draw_answers(one, counted[one.name], summary.persons) for one in items]
+    return cards
+
+
+def _draw_answers(card: ColumnCard, item: AnsweredItem, persons: int) -> ColumnCard:
+    """Return a card with a bar for each answer."""
+    most, width = max([1, *(bar.times for bar in item.bars)]), 100 / max(1, len(item.bars))
+    heights = [BAR_HEIGHT * bar.times / most for bar in item.bars]
+    bars = tuple(
+        (f"{n * width + width * 0.1:.4g}", f"{BAR_HEIGHT - height:.4g}", f"{width * 0.8:.4g}",
+         f"{height:.4g}", "right" if bar.is_right else "other")
+        for n, (bar, height) in enumerate(zip(item.bars, heights, strict=True))
+    )  # fmt: skip
+    told = "; ".join(f"{bar.label}: {tell.number(bar.times)}" for bar in item.bars)
+    missing = 100 * (1 - item.answers / (persons or 1))
+    return replace(card, bars=bars, told=told, missing=missing)
+
+
+def _name_block(view: Look) -> str:
+    """Name the items that were found, and the answers that they have."""
+    if view.summary is None or not view.summary.items:
+        return ""
+    items = view.summary.items
+    labels = [bar.label for one in items for bar in one.bars if bar.times]
+    numbers = sorted({int(label) for label in labels if re.fullmatch(r"-?\d+", label)})
+    seen = [*dict.fromkeys(labels)]
+    if len(numbers) == len(seen) > 1:
+        answers = tell("{low} to {high}", low=numbers[0], high=numbers[-1])
+    else:
+        answers = ", ".join(seen[:6]) + (", …" if len(seen) > 6 else "")
+    names = {"first": items[0].name, "last": items[-1].name, "answers": answers}
+    return tell("The items are “{first}” to “{last}”, with the answers {answers}.", **names)
+
+
 def _describe(work: Work, job: StudioJob) -> dict[str, Any]:
     view: Look = job.outcome.value
     questions = [(n, finding) for n, finding in enumerate(view.findings) if finding.is_open]
@@ -237,6 +333,10 @@ def _describe(work: Work, job: StudioJob) -> dict[str, Any]:
     return values | {
         "view": view,
         "preview": view.inspection and view.inspection.preview,
+        "cards": list_cards(view),
+        "most_cards": MOST_CARDS,
+        "block": _name_block(view),
+        "blocks": [(n, one) for n, one in enumerate(view.blocks) if len(one) > 1],
         "questions": questions,
         "answerable": any(finding.answers for _, finding in questions),
         "notes": [(n, finding) for n, finding in enumerate(view.findings) if not finding.is_open],
@@ -273,7 +373,7 @@ def change_reading(request: Request, sent: dict[str, str]) -> Response:
         return go(f"/data/{work.name}")
     is_live = sent.pop("live", "") == "yes"
     try:
-        options = {} if "forget" in sent else state_reading(job.outcome.value, sent)
+        options = _choose_options(job.outcome.value, sent)
     except BadUsage as error:
         if is_live:
             return JSONResponse({"problem": str(error)})
@@ -284,6 +384,17 @@ def change_reading(request: Request, sent: dict[str, str]) -> Response:
     if is_live:
         return JSONResponse({"job": begin_reading(session, work)[1].name})
     return go(f"/data/{work.name}")
+
+
+def _choose_options(view: Look, sent: dict[str, str]) -> dict[str, Any]:
+    """Return what is stated from now on: nothing, another block, or what the form says."""
+    if "forget" in sent:
+        return {}
+    number = read_index(sent.get("block", ""), len(view.blocks))
+    if number is not None and view.inspection is not None:
+        return simplify(view.inspection.blocks[number].stated)
+    touched = sent.pop("touched", None)
+    return state_reading(view, sent, None if touched is None else touched.split("\n"))
 
 
 def _start_again(work: Work, options: dict[str, Any]) -> dict[str, Any]:

@@ -30,6 +30,8 @@
   if (reading) {
     const line = document.getElementById("line");
     let waiting = 0, turn = 0;
+    // Only what was touched is kept before the form is sent: a marked answer is no consent.
+    const touched = new Set();
     const say = words => { line.querySelector(".lead").textContent = words; };
     const follow = async (name, mine) => {
       const told = await (await fetch("/jobs/" + name)).json();
@@ -42,6 +44,7 @@
     const send = async () => {
       const mine = ++turn, body = new URLSearchParams(new FormData(reading));
       body.set("live", "yes");
+      body.set("touched", [...touched].join("\n"));
       say(reading.dataset.reading);
       try {
         const told = await (await fetch(reading.action, { method: "POST", body })).json();
@@ -49,7 +52,7 @@
         if (told.problem) say(told.problem); else follow(told.job, mine);
       } catch { say(silent); }
     };
-    reading.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(send, 500); });
+    reading.addEventListener("input", event => { touched.add(event.target.name); clearTimeout(waiting); waiting = setTimeout(send, 500); });
     reading.addEventListener("submit", () => { clearTimeout(waiting); turn++; });
 
     // Texts that are put in order: each has two buttons, and the field below holds what they make.
