@@ -49,21 +49,21 @@ class Cell:
 #: Difficulties are uniform within 2 logits and abilities standard normal, unless ``kind`` says
 #: otherwise. ``auto`` takes `residuals` in all but the last three.
 CELLS = (
-    Cell("complete", 1000, 50, 50, "complete", (0.3, 1.0, 3.0)),
-    Cell("30% at random", 5000, 100, 40, "random", (0.3, 1.0, 3.0), 32, 0.3),
-    Cell("10% at random", 20_000, 200, 30, "random", (1.0,), 16, 0.1),
-    Cell("10% of 100 at random", 5000, 100, 18, "random", (1.0,), 40, 0.1),
-    Cell("few persons", 300, 20, 20, "complete", (0.3, 1.0, 3.0), 100),
-    Cell("difficulties N(0, 1.5)", 1000, 50, 50, "complete", (1.0,), kind="wide"),
-    Cell("skewed abilities", 1000, 50, 50, "complete", (1.0,), kind="skewed"),
-    Cell("two groups of abilities", 1000, 50, 50, "complete", (1.0,), kind="two groups"),
+    Cell("complete", 1000, 50, 50, "complete", (0.3, 1.0, 3.0), 112),
+    Cell("30% at random", 5000, 100, 40, "random", (0.3, 1.0, 3.0), 54, 0.3),
+    Cell("10% at random", 20_000, 200, 30, "random", (1.0,), 24, 0.1),
+    Cell("10% of 100 at random", 5000, 100, 18, "random", (1.0,), 42, 0.1),
+    Cell("few persons", 300, 20, 20, "complete", (0.3, 1.0, 3.0), 220),
+    Cell("difficulties N(0, 1.5)", 1000, 50, 50, "complete", (1.0,), 96, kind="wide"),
+    Cell("skewed abilities", 1000, 50, 50, "complete", (1.0,), 72, kind="skewed"),
+    Cell("two groups of abilities", 1000, 50, 50, "complete", (1.0,), 72, kind="two groups"),
     Cell("unequal slopes", 1000, 50, 50, "complete", (1.0,), kind="slopes"),
-    Cell("seven forms", 3000, 70, 20, "complete", (1.0,), 40, kind="forms"),
-    Cell("forms by ability", 3000, 70, 20, "complete", (1.0,), 40, kind="graded forms"),
-    Cell("centre off by .3", 1000, 50, 50, "complete", (1.0,), kind="centre"),
-    Cell("complete, not stated", 1000, 50, 50, "unknown", (1.0,)),
+    Cell("seven forms", 3000, 70, 20, "complete", (0.3, 1.0, 3.0), 108, kind="forms"),
+    Cell("forms by ability", 3000, 70, 20, "complete", (1.0,), 124, kind="graded forms"),
+    Cell("centre off by .3", 1000, 50, 50, "complete", (1.0,), 88, kind="centre"),
+    Cell("complete, not stated", 1000, 50, 50, "unknown", (1.0,), 96),
     Cell("30% at random, not stated", 5000, 100, 40, "unknown", (1.0,), 32, 0.3),
-    Cell("very few persons", 100, 20, 20, "complete", (1.0,), 100),
+    Cell("very few persons", 100, 20, 20, "complete", (1.0,), 200),
 )
 
 

@@ -112,42 +112,12 @@ def contribute(rows: SparseRows, centre: Centre) -> Contribution:
     >>> contribute(rows, Centre.around(np.array([0, 0]), 2, 1.0)).gap.tolist()
     [734909, -747943]
     """
-    right = sum_persons(rows, rows.right.astype(np.int64))
-    person, item = rows.person, rows.item.astype(np.int64)
-    place = _find_abilities(rows, item, right << ANSWER_BITS, centre.expected)
-    off = (rows.right.astype(np.int64) << ANSWER_BITS) - centre.expected[place[person], item]
-    gap = (off * centre.factor[item]) >> FACTOR_BITS
-    square = np.maximum(sum_persons(rows, gap * gap), 1).astype(np.float64)
-    # Slightly less than the quotient, so that rounding never makes a vector too long.
-    share = np.minimum(centre.longest * (1 - 2.0**-40) / np.sqrt(square), 1.0) * 2**LENGTH_BITS
-    mixed = (right > 0) & (right < np.diff(rows.indptr))
-    share = np.where(mixed, share.astype(np.int64), 0)
-    gap = np.sign(gap) * ((np.abs(gap) * share[person]) >> LENGTH_BITS)
-    within = sum_persons(rows, gap * gap) <= centre.longest**2
-    return Contribution(gap * within[person], share * within)
+    from discreet.answers.residual_kernels import add_persons
 
-
-def _find_abilities(
-    rows: SparseRows, item: IndexArray, target: Int64Array, expected: Int64Array
-) -> IndexArray:
-    """Return the first ability of the table at which at least the target is expected of a person.
-
-    Sums rise with ability, so halves are searched; where all persons have the same items, the sums
-    are too.
-    """
-    last, count = len(expected) - 1, rows.n_persons
-    own = item[: len(item) // max(count, 1)]
-    if len(own) and len(own) * count == len(item) and (item.reshape(count, -1) == own).all():
-        sums = expected[:, own].sum(axis=1)
-        return np.asarray(np.minimum(np.searchsorted(sums, target), last))
-    person = rows.person
-    low, high = np.zeros(count, dtype=np.int64), np.full(count, last)
-    while (low < high).any():
-        middle = (low + high) >> 1
-        reached = sum_persons(rows, expected[middle[person], item]) >= target
-        low, high = np.where(reached, low, middle + 1), np.where(reached, middle, high)
-        low = np.minimum(low, high)
-    return low
+    gap, share = np.zeros(len(rows.item), dtype=np.int64), np.zeros(rows.n_persons, dtype=np.int64)
+    answers = rows.indptr, rows.item.astype(np.int64), rows.right
+    add_persons(*answers, centre.expected, centre.factor, centre.longest, gap, share)
+    return Contribution(gap, share)
 
 
 @dataclass(frozen=True)
@@ -236,11 +206,11 @@ class ResidualSums(SumJob):
         answered = np.diff(rows.indptr)
         silent = answered == 0
         facts = [rows.n_persons, silent.sum(), (~fits & ~silent).sum()]
+        from discreet.answers.residual_kernels import sum_items
+
         gap = contribute(rows, self.centre).gap
-        residual = np.zeros(rows.n_items, dtype=np.int64)
-        np.add.at(residual, rows.item, gap * fits[rows.person])
-        counted = rows.item[(fits & (answered <= self.cells.cap))[rows.person]]
-        items = np.bincount(counted, minlength=rows.n_items)
+        items, residual = np.zeros((2, rows.n_items), dtype=np.int64)
+        sum_items(rows.indptr, rows.item, gap, fits, self.cells.cap, items, residual)
         persons = np.bincount(cell, minlength=self.cells.size + 1)[: self.cells.size]
         return np.concatenate([np.array(facts, dtype=np.int64), persons, items, residual])
 

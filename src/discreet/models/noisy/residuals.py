@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.special import ndtri
 
 from discreet.answers.logistic import logistic
@@ -139,9 +141,8 @@ class MadeUp:
         return np.asarray(weight * (self.crowd.forms / np.maximum(held, 1e-300))[self.form])
 
     def sum_up(self, values: FloatArray) -> FloatArray:
-        """Return the sums of values of answers, by person."""
-        running = np.concatenate([[0.0], np.cumsum(values)])
-        return np.diff(running[self.indptr])
+        """Return the sums of values of answers, by person; everybody has answers."""
+        return np.asarray(np.add.reduceat(values, self.indptr[:-1]))
 
     def take(self, persons: int) -> MadeUp:
         """Return the first so many."""
@@ -229,11 +230,12 @@ class Answered:
         ratio = people.sum_up(luck) / np.maximum(people.sum_up(variance), 1e-9)
         known = usual[people.person] * unit * (luck - variance * ratio[people.person])
         rest = (added.gap - known) * tilt.weight[people.person]
-        items = self.rows.n_items
         moved = people.tilts - (people.tilts @ tilt.weight)[:, None]
-        values = [rest, rest**2, *(rest * one[people.person] for one in moved)]
-        sums = np.array([np.bincount(people.item, one, items) for one in values], dtype=np.float64)
-        return ExpectedRound(sums[0], sums[1], sums[2:], added.share / 2**LENGTH_BITS)
+        shape = len(people.ability), self.rows.n_items
+        by_item = csr_array((rest, people.item, people.indptr), shape).T
+        sums = (by_item @ np.vstack([np.ones(shape[0]), moved]).T).T
+        error = np.bincount(people.item, rest**2, shape[1])
+        return ExpectedRound(sums[0], error, sums[1:], added.share / 2**LENGTH_BITS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,14 +330,12 @@ def expect_rounds(answered: Answered, rounds: Sequence[Observed], tilt: Tilt) ->
         (scale * unit)[:, None] * matrices.cross(one.share)
         for unit, one in zip(units, parts, strict=True)
     ]
-    sampling = [
-        [
-            np.outer(np.sqrt(scale) * unit, np.sqrt(scale) * beside)
-            * matrices.cross(one.share * other.share)
-            for beside, other in zip(units, parts, strict=True)
-        ]
-        for unit, one in zip(units, parts, strict=True)
-    ]
+    rooted = list(zip((np.sqrt(scale) * unit for unit in units), parts, strict=True))
+    sampling = [[np.empty(0)] * len(parts) for _ in parts]
+    for row, column in combinations_with_replacement(range(len(parts)), 2):
+        (unit, one), (beside, other) = rooted[row], rooted[column]
+        block = np.outer(unit, beside) * matrices.cross(one.share * other.share)
+        sampling[row][column], sampling[column][row] = block, block.T
     moved = np.hstack([one.moved * scale for one in parts])
     error = np.diag(np.concatenate([one.error * scale**2 for one in parts]))
     return Expected(
