@@ -46,7 +46,7 @@ GROUPS = {
     "Rate": "read_ratings Ratings",
     "Plan": "plan Plan simulate simulate_comparisons simulate_ratings",
     "Publish with a guarantee": "Budget release Published Guarantee PrivateRasch read_release refit"
-    " verify release_dif PrivateDif",
+    " verify release_dif PrivateDif release_means PrivateMeans",
     "Account and approve": "Ledger check_ledger resume_release propose approve release_request "
     "correction_notice withdrawal_notice",
     "Compare pairwise": "read_comparisons Comparisons count_comparisons rank_comparisons Strengths "

@@ -40,12 +40,14 @@ if TYPE_CHECKING:
     from discreet.publishing.bundle import Published, PublishedRanking
     from discreet.publishing.delivery import resume_release
     from discreet.publishing.group_differences import PrivateDif
+    from discreet.publishing.group_means import PrivateMeans
     from discreet.publishing.notices import correction_notice, withdrawal_notice
     from discreet.publishing.release import (
         propose,
         release,
         release_comparisons,
         release_dif,
+        release_means,
         release_request,
     )
     from discreet.publishing.verification import (
@@ -104,7 +106,9 @@ _NAMES = {
     "publishing.delivery": "resume_release",
     "publishing.notices": "correction_notice withdrawal_notice",
     "publishing.group_differences": "PrivateDif",
-    "publishing.release": "propose release release_comparisons release_dif release_request",
+    "publishing.group_means": "PrivateMeans",
+    "publishing.release": "propose release release_comparisons release_dif release_means"
+    " release_request",
     "publishing.verification": "check_ledger read_release read_released_ranking refit verify",
     "results.estimate": "Estimate",
     "scales.ranks": "ItemComparison RankRanges",
@@ -121,16 +125,17 @@ _HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
 __all__ = [
     "Bank", "Budget", "Comparisons", "DifTable", "Drift", "Estimate",
     "Guarantee", "Inspection", "ItemComparison", "Ledger", "Link", "PairCounts", "PersonScores",
-    "Plan", "PrivateDif", "PrivateRasch", "Published", "PublishedRanking", "RankRanges", "Ranking",
-    "Rasch", "Ratings", "Reading", "ReadingWords", "Responses", "Scale", "Strengths", "__version__",
+    "Plan", "PrivateDif", "PrivateMeans", "PrivateRasch", "Published", "PublishedRanking",
+    "RankRanges", "Ranking", "Rasch", "Ratings", "Reading", "ReadingWords", "Responses", "Scale",
+    "Strengths", "__version__",
     "adaptive", "approve", "check_ledger", "compare_items", "correction_notice",
     "count_comparisons", "count_pairs", "create_bank", "datasets", "errors", "find_dif",
     "find_drift", "fit", "grow_bank", "inspect_table", "item_information", "link_calibrations",
     "load", "next_item", "plan", "propose", "rank", "rank_comparisons", "rank_ranges",
     "read_bank", "read_comparisons", "read_ratings", "read_release", "read_released_ranking",
-    "read_responses", "refit", "release", "release_comparisons", "release_dif", "release_request",
-    "resume_release", "score", "simulate", "simulate_comparisons", "simulate_ratings", "verify",
-    "withdrawal_notice", "write_bank",
+    "read_responses", "refit", "release", "release_comparisons", "release_dif", "release_means",
+    "release_request", "resume_release", "score", "simulate", "simulate_comparisons",
+    "simulate_ratings", "verify", "withdrawal_notice", "write_bank",
 ]  # fmt: skip
 
 

@@ -310,8 +310,8 @@ CALIBRATION_FILES = (*TABLE_FILES.values(), WORKBOOK_FILE, CALIBRATION_FILE, REP
 PRIVACY_FILE = "privacy.json"
 #: Every file that a release has had: what ``force`` may replace.
 RELEASE_FILES = {
-    PRIVACY_FILE, "difficulties.csv", "strengths.csv", "thresholds.csv", "dif.csv", "statement.md",
-    "statement.en.md", "registry.yaml", "report.html", "noisy.npz",
+    PRIVACY_FILE, "difficulties.csv", "strengths.csv", "thresholds.csv", "dif.csv", "means.csv",
+    "statement.md", "statement.en.md", "registry.yaml", "report.html", "noisy.npz",
 }  # fmt: skip
 
 BLOCK = 1 << 20

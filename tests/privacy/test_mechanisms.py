@@ -45,7 +45,7 @@ def test_every_mechanism_has_an_attack():
     for name in MECHANISMS:
         budget = library.Budget(1.0, 0.0 if name in PURE else 1e-6)
         assert make_attacks(find_mechanism(name), budget, Size(10, 5), SeededSource(2))
-    assert set(MECHANISMS) == {*ANSWERS, "net-wins", "win-pairs"}
+    assert set(MECHANISMS) == {*ANSWERS, "group-means", "net-wins", "win-pairs"}
     with pytest.raises(BadUsage, match="there is no mechanism called 'magic'"):
         find_mechanism("magic")
 

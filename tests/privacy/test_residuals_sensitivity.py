@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from itertools import combinations_with_replacement as combined
 from itertools import product
 
 import numpy as np
@@ -143,6 +144,24 @@ def test_no_two_neighbours_are_farther_apart_than_the_noise_is_made_for(name, ne
         assert second.max() <= bound["residual"] * (1 + 1e-12)
         both = one_round + second / float(calibration.laws["residual"].scale) ** 2
         assert both.max() <= claim * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("items", [2, 3, 4, 5, 6])
+def test_nobody_is_longer_than_allowed_at_any_centre_of_the_grid(items):
+    """All answers, and all centres on the grid: from five items on in every combination."""
+    public, _ = make_public(REPLACE, items)
+    rows = everybody(public)
+    taken = pack_rows(rows).take(np.arange(len(rows)))
+    whole = np.rint(np.array(GRID) * 1024).astype(np.int64)
+    every = product(whole, repeat=items) if items < 5 else combined(whole, items)
+    longest = 0
+    for centre in every:
+        table = Centre.around(np.array(centre), float(items), 0.8)
+        gap = residual_sums.contribute(taken, table).gap
+        square = residual_sums.sum_persons(taken, gap * gap)
+        assert square.max() <= table.longest**2
+        longest = max(longest, square.max())
+    assert longest > 0.999 * Centre.longest**2
 
 
 @pytest.mark.parametrize("neighbours", BOTH)

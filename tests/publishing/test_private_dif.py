@@ -1,17 +1,24 @@
 """Private differential functioning: what is found, how often wrongly, and what is refused."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import chi2
 
 import discreet
 from commandline import discreet as command
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, OutOfReach
+from discreet.planning.audit import Size, Verdict, audit_mechanism, make_attacks
+from discreet.privacy.accounting import Neighbours
+from discreet.privacy.mechanisms.residuals import Residuals, select_groups
 from discreet.privacy.noise import ExactNoise
+from discreet.privacy.protocol import NoiseLaw, Public
+from discreet.publishing.group_differences import _draw_scores, _find_chance
 from discreet.secure import SeededSource
 
 ITEMS = [f"i{number:02}" for number in range(20)]
@@ -96,6 +103,63 @@ def test_somebody_of_no_group_adds_nothing():
         assert (values == second.noisy.values[name]).all(), name
 
 
+def test_the_audit_attacks_groups_and_finds_noise_that_is_too_small():
+    """A person goes to another group; with half the noise it shows."""
+
+    class Loud(Residuals):
+        def calibrate(self, public, budget, source):
+            honest = super().calibrate(public, budget, source)
+            laws = {n: NoiseLaw(law.family, law.scale / 3) for n, law in honest.laws.items()}
+            return replace(honest, laws=laws)
+
+    options = {"size": Size(8, groups=2), "runs": 100, "noise": ExactNoise(SeededSource(1))}
+    names = {one.name for one in make_attacks(
+        Residuals(), discreet.Budget(1.0), options["size"], SeededSource(2)
+    )}  # fmt: skip
+    assert "another group" in names
+    honest = audit_mechanism(Residuals(), discreet.Budget(1.0), **options)
+    assert honest.verdict is not Verdict.REFUTED
+    assert audit_mechanism(Loud(), discreet.Budget(1.0), **options).verdict is Verdict.REFUTED
+
+
+def test_an_item_that_differs_in_one_of_several_groups_is_found_by_all_of_them():
+    """The test of an item in all groups, against a Wald statistic of its own written anew."""
+    dif = compare(draw(6, groups=3, each=1500, effect=0.9), names=NAMES)
+    assert dif.p_item.shape == (20,)
+    assert np.argmin(dif.p_item) == 10
+    assert dif.p_item[10] < 0.05
+    two = compare(draw(6, each=1500, effect=0.5))
+    assert np.allclose(two.p_item, two.p_adjusted[:, 0])  # of two groups it is the same
+    # Independent items and groups: the largest of m Wald statistics has a law in closed form.
+    squares = _draw_scores(np.eye(6)).reshape(-1, 2, 3) ** 2
+    free = np.sort(squares.sum(axis=1).max(axis=1))
+    value = 7.0
+    assert abs(_find_chance(np.array([value]), free)[0] - (1 - chi2.cdf(value, 2) ** 3)) < 0.008
+    assert _find_chance(np.array([1e9]), free)[0] == 1 / (1 + len(free))
+
+
+def test_one_person_without_a_group_changes_nobody_elses(tmp_path):
+    """Numbers as names: a blank must not turn 1 into 1.0 for everybody else."""
+    answers = draw(1, each=60, items=4)
+    frame = pd.DataFrame(answers.to_array(), columns=list(answers.items))
+    frame["class"] = np.repeat([1, 2], 60)
+    blank = frame.astype({"class": "float64"})
+    blank.loc[119, "class"] = np.nan
+    texts = frame.astype({"class": object})
+    texts.loc[119, "class"] = "x"
+    blank.astype({"class": "Int64"}).to_csv(tmp_path / "blank.csv", index=False)
+    public = Public(
+        tuple(answers.items), 4, Neighbours.REPLACE_ONE, 120, group_column="class",
+        groups=("1", "2"),
+    )  # fmt: skip
+    for source in (frame, blank, texts, tmp_path / "blank.csv"):
+        is_file = source is not frame and not isinstance(source, pd.DataFrame)
+        reader = discreet.read_responses if is_file else Responses.from_dataframe
+        read = reader(source, group="class")
+        sizes = [one.n_persons for one in select_groups(read, public)]
+        assert sizes == ([60, 60] if source is frame else [60, 59]), source
+
+
 def test_what_cannot_be_compared_is_refused(tmp_path):
     answers = draw(1, each=100)
     for groups, reference, found in (
@@ -143,7 +207,7 @@ def test_the_command_line_compares_groups(tmp_path):
         "release", tmp_path / "answers.csv", *terms, "--out", tmp_path / "b", "--dif", "language"
     )
     assert half.code == 2
-    assert "belong together" in half.err
+    assert "--groups" in half.err
 
 
 def test_groups_of_answers_that_stay_where_they_are_are_refused_with_the_remedy(tmp_path):

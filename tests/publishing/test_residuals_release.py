@@ -142,6 +142,11 @@ def test_a_centre_that_is_not_public_is_refused():
     plain = discreet.fit(answers)
     seeded = publish(answers)
     bank = discreet.create_bank(plain, scale="s", source="here")
+    public = private(draw(seed=9), design="complete")
+    anchored = discreet.fit(answers, anchors=dict(zip(ITEMS[:3], public.difficulty, strict=False)))
+    for centre in (anchored, discreet.count_pairs(answers), pd.Series(TRUTH, ITEMS)):
+        with pytest.raises(BadUsage):
+            private(answers, centre=centre)
     for centre, found in (
         (plain, "has no guarantee"),
         (bank, "has no guarantee"),

@@ -109,6 +109,8 @@ def public_results():
     published = discreet.release(answers, budget, items=items, noise=noise)
     fitted = analysis.measure_fit(answers, estimate)
     small = answers.select(items[:5])
+    grouped = discreet.Responses(small.items, None, small.store, {"group": ["a", "b"] * 300})
+    groups = {"groups": {"group": ["a", "b"]}, "noise": noise}
     dimensions = analysis.find_dimensions(answers, estimate, simulations=1)
     letters = pa.table([[str(cell) for cell in column] for column in answers.to_array().T], items)
     chosen = discreet.Responses.from_dataframe(letters, key=dict.fromkeys(items, "1"))
@@ -153,6 +155,8 @@ def public_results():
         analysis.run_martin_loef(answers), analysis.measure_alpha(answers),
         discreet.score(answers, estimate, plausible=1).regression,
         analysis.trace_information(estimate), analysis.tabulate_scores(estimate),
+        discreet.release_means(grouped, dict.fromkeys(items[:5], 0.0), budget, **groups),
+        discreet.release_dif(grouped, budget, items=items[:5], **groups),
         (checked := analysis.check_model(answers, estimate)), checked.tests[0], checked.study,
         analysis.compare_fit(
             checked, dataclasses.replace(checked, estimate=with_steps(estimate, (2,) + (1,) * 119))

@@ -23,7 +23,7 @@ import numpy as np
 from discreet.answers.logistic import logistic
 from discreet.answers.protocol import SumJob
 from discreet.counts.planes import AnswerStore, SparseRows
-from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
+from discreet.types import BoolArray, FloatArray, Int64Array
 
 #: Parts of one answer in expectations, parts of a logit in centres, and steps of the length.
 ANSWER_BITS, CENTRE_BITS, LENGTH_BITS = 14, 10, 20
@@ -184,42 +184,57 @@ FACTS = ("persons", "silent", "misfits")
 
 
 @dataclass(frozen=True)
-class ResidualSums(SumJob):
-    """One integer array: facts, cells of persons, answers of items, residuals of items.
+class PersonCounts(SumJob):
+    """One integer array: facts, and how many persons are in each cell.
 
-    Persons without a form add to the facts only, and persons with more answers than the cap are
-    counted in no item.
+    Persons without a form add to the facts only.
     """
 
     cells: PersonCells
-    centre: Centre
 
     def block(self, store: AnswerStore) -> Int64Array:
         """Return the sums over some persons."""
-        total = np.zeros(len(FACTS) + self.cells.size + 2 * store.n_items, dtype=np.int64)
-        for rows in _cut(store):
-            total += self._add_up(rows)
-        return total
+        return np.asarray(np.sum([self._add_up(rows) for rows in _cut(store)], axis=0))
 
     def _add_up(self, rows: SparseRows) -> Int64Array:
-        cell, fits = self.cells.place(rows)
-        answered = np.diff(rows.indptr)
-        silent = answered == 0
-        facts = [rows.n_persons, silent.sum(), (~fits & ~silent).sum()]
-        from discreet.answers.residual_kernels import sum_items
+        return self._place(rows)[0]
 
-        gap = contribute(rows, self.centre).gap
-        items, residual = np.zeros((2, rows.n_items), dtype=np.int64)
-        sum_items(rows.indptr, rows.item, gap, fits, self.cells.cap, items, residual)
+    def _place(self, rows: SparseRows) -> tuple[Int64Array, BoolArray]:
+        """Return facts and cells, and who has one."""
+        cell, fits = self.cells.place(rows)
+        silent = np.diff(rows.indptr) == 0
+        facts = [rows.n_persons, silent.sum(), (~fits & ~silent).sum()]
         persons = np.bincount(cell, minlength=self.cells.size + 1)[: self.cells.size]
-        return np.concatenate([np.array(facts, dtype=np.int64), persons, items, residual])
+        return np.concatenate([np.array(facts, dtype=np.int64), persons]), fits
 
     def read(self, sums: Int64Array) -> dict[str, Int64Array]:
         """Return the sums by name."""
-        persons, both = np.split(sums[len(FACTS) :], [self.cells.size])
-        answered, residual = np.split(both, 2)
-        facts = dict(zip(FACTS, sums, strict=False))
-        return {**facts, "cells": persons, "answered": answered, "residual": residual}
+        cells = sums[len(FACTS) :][: self.cells.size]
+        return {**dict(zip(FACTS, sums, strict=False)), "cells": cells}
+
+
+@dataclass(frozen=True)
+class ResidualSums(PersonCounts):
+    """The same, then answers of items, residuals of items.
+
+    Persons with more answers than the cap are counted in no item.
+    """
+
+    centre: Centre
+
+    def _add_up(self, rows: SparseRows) -> Int64Array:
+        from discreet.answers.residual_kernels import sum_items
+
+        persons, fits = self._place(rows)
+        gap = contribute(rows, self.centre).gap
+        items, residual = np.zeros((2, rows.n_items), dtype=np.int64)
+        sum_items(rows.indptr, rows.item, gap, fits, self.cells.cap, items, residual)
+        return np.concatenate([persons, items, residual])
+
+    def read(self, sums: Int64Array) -> dict[str, Int64Array]:
+        """Return the sums by name."""
+        answered, residual = np.split(sums[len(FACTS) + self.cells.size :], 2)
+        return {**super().read(sums), "answered": answered, "residual": residual}
 
 
 def _cut(store: AnswerStore) -> Iterator[SparseRows]:

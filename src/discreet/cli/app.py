@@ -100,7 +100,7 @@ ANALYSE, PUBLISH, MORE = "Analyse", "Publish with a privacy guarantee", "More"
 EXPLAINED = {
     **dict.fromkeys((simulate.plan, release.release, approvals.propose), "answers"),
     **dict.fromkeys((release.release_ranking, approvals.propose_ranking), "comparisons"),
-    simulate.audit: "answers comparisons",
+    simulate.audit: "answers groups comparisons",
 }
 
 app.callback()(spread(describe, is_root=True))

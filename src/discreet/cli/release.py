@@ -169,8 +169,22 @@ class ReleaseStudy:
         option("COL", "Compare the groups in this column: which items are harder for one of them."),
     ] = None
     groups: Annotated[
-        str | None, option("A,B", "The groups of --dif, stated in advance; others are left out.")
+        str | None,
+        option("A,B", "The groups of --dif or --means, stated in advance; others are left out."),
     ] = None
+    means: Annotated[
+        str | None,
+        option("COL", "Release the mean abilities of the groups in this column, and no "
+               "difficulties; everybody must have answered every item (of a form)."),
+    ] = None  # fmt: skip
+    calibration: Annotated[
+        Path | None, option("BUNDLE", "The release whose difficulties --means takes.", "--with")
+    ] = None
+    least: Annotated[
+        int | None,
+        option("N", "Groups of --means with fewer persons, by the noisy number, get no mean "
+               "(default 100).", min=1),
+    ] = None  # fmt: skip
     reference: Annotated[
         str | None, option("A", "The group that the others are compared with. Default: the first.")
     ] = None
@@ -266,7 +280,8 @@ def state_release(
 
     if isinstance(study, ComparisonStudy) and terms.spec is None:
         need(study.max_comparisons, "--max-comparisons")
-    need(terms.items or terms.spec, "--items")
+    is_listed = isinstance(study, ReleaseStudy) and study.calibration
+    need(terms.items or terms.spec or is_listed, "--items")
     words = {**terms.list_stated(), **_list_stated(study), **state_reading(reading)}
     words |= _name_groups(words)
     refused = {name: words.pop(name) for name in ("rater", "weight") if name in words}
@@ -276,11 +291,23 @@ def state_release(
 
 
 def _name_groups(words: dict[str, Any]) -> dict[str, Any]:
-    """Return the groups of ``--dif`` as Python has them; both options are needed."""
-    column, names = words.pop("dif", None), words.pop("groups", None)
-    if (column is None) != (names is None):
-        raise BadUsage("--dif COL and --groups A,B belong together: the groups are stated")
-    return {} if column is None else {"groups": {column: names.split(",")}}
+    """Return the groups of ``--dif`` or ``--means`` as Python has them."""
+    names = ("dif", "groups", "means", "calibration", "least")
+    dif, groups, means, calibration, least = (words.pop(name, None) for name in names)
+    if dif is not None and means is not None:
+        raise BadUsage("--dif and --means are two releases; make one after the other")
+    if ((dif or means) is None) != (groups is None):
+        raise BadUsage(
+            "--groups A,B belongs to --dif COL or --means COL: the groups are stated in advance"
+        )
+    if (means is None) != (calibration is None) or (means is None and least is not None):
+        raise BadUsage("--means COL needs --with BUNDLE, and --with and --least are for --means")
+    if means is None:
+        return {} if dif is None else {"groups": {dif: groups.split(",")}}
+    from discreet.publishing.spec import word_means
+
+    more = {} if least is None else {"least": least}
+    return word_means(calibration, {means: groups.split(",")}, items=words.get("items"), **more)
 
 
 #: What a release is told about its items, and does not find by reading.
@@ -392,18 +419,16 @@ def _say_delivered(released: Published, out: Path) -> str:
     return f"The release is complete: {out} holds the bundle{paid}. {DO_NOT_REPEAT}"
 
 
-def _has_groups(released: Published) -> bool:
-    return bool(released.record.get("groups"))
-
-
 def _release_document(released: Published) -> dict[str, Any]:
+    from discreet.publishing.group_differences import PrivateDif
     from discreet.report.formats import list_thresholds
 
     guarantee, estimate, rows = released.guarantee, released.estimate, list_rows(released.to_dict())
     thresholds = list_thresholds(estimate) if estimate.has_steps else [{}] * len(rows)
-    dif = {"dif": list_rows(released.compare_groups().to_dict())} if _has_groups(released) else {}
+    groups = released.about_groups
+    name = "dif" if isinstance(groups, PrivateDif) else "means"
     return {
-        **dif,
+        **({} if groups is None else {name: list_rows(groups.to_dict())}),
         "mechanism": guarantee.mechanism,
         "epsilon": guarantee.epsilon,
         "delta": guarantee.delta,
@@ -421,6 +446,8 @@ def _release_document(released: Published) -> dict[str, Any]:
 
 def print_release(released: Published) -> None:
     """Print the guarantee and the item table."""
+    from discreet.publishing.group_differences import PrivateDif
+
     say(released.summary)
     say()
     columns = released.to_dict()
@@ -429,11 +456,12 @@ def print_release(released: Published) -> None:
         say()
         steps = released.estimate.thresholds_to_dict()
         print_columns(steps, [name for name in steps if name != "status"])
-    if _has_groups(released):
+    if (groups := released.about_groups) is not None:
         say()
-        dif = released.compare_groups()
-        print_columns(dif.to_dict(), [*dif.to_dict()])
-        say(f"No item differs by more than {dif.largest:.2f} logits (95% confidence).")
+        columns = groups.to_dict()
+        print_columns(columns, [*columns])
+        if isinstance(groups, PrivateDif):
+            say(f"No item differs by more than {groups.largest:.2f} logits (95% confidence).")
 
 
 def translate(

@@ -60,8 +60,8 @@ from discreet.types import FloatArray, Int64Array
 from discreet.words import mark
 
 #: Items answered right and items answered wrong, which is the highest and the lowest category; or
-#: winners and losers of comparisons.
-Contribution = tuple[Sequence[int], Sequence[int]]
+#: winners and losers of comparisons. Third, where there are groups, the place of the person's.
+Contribution = tuple[Sequence[int], ...]
 
 NOTHING: Contribution = ((), ())
 
@@ -89,6 +89,8 @@ class Size:
         Sets of items, of which every person answers one.
     design
         ``"complete"``, ``"random"`` or ``"unknown"``, as for :func:`discreet.release`.
+    groups
+        How many groups are compared; a person may change the group.
     """
 
     items: int = 20
@@ -96,6 +98,7 @@ class Size:
     steps: int = 1
     forms: tuple[tuple[str, ...], ...] = ()
     design: Design = "unknown"
+    groups: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -129,9 +132,13 @@ def gather_answers(people: list[Contribution], public: Public) -> Responses:
     """One row a person."""
     rows = np.full((len(people), len(public.items)), -1, dtype=np.int8)
     highest = np.array(public.steps, dtype=np.int8)
-    for row, (right, wrong) in zip(rows, people, strict=True):
+    for row, (right, wrong, *_) in zip(rows, people, strict=True):
         row[list(right)], row[list(wrong)] = highest[list(right)], 0
-    return Responses.from_store(store_codes(rows, public.steps), public.items)
+    store = store_codes(rows, public.steps)
+    if not public.groups:
+        return Responses.from_store(store, public.items)
+    labels = [public.groups[group[0][0] if group else 0] for _, _, *group in people]
+    return Responses(public.items, None, store, {public.group_column: labels})
 
 
 def gather_comparisons(people: list[Contribution], public: Public) -> Comparisons:
@@ -245,6 +252,8 @@ def make_attacks(
         crude["answers against none"] = (ends[0], NOTHING)
     if stage.replaces and size.forms:
         crude["another form"] = stage.change_form()
+    if stage.replaces and stage.public.groups:
+        crude["another group"] = (ends[0], (*ends[0], (1,)))
     for name, pair in crude.items():
         attack = stage.build(name, pair, stage.measure(pair, 1), 1, single.permitted)
         attacks.append(replace(attack, is_crude=True))
@@ -259,6 +268,9 @@ class _Stage:
     ) -> None:
         self.mechanism = mechanism
         self.domain = DOMAINS[mechanism.kind]
+        if mechanism.compares_groups:
+            groups = max(2, size.groups)
+            size = replace(size, groups=groups, design="complete", max_answers=None)
         self.replaces = budget.neighbours is Neighbours.REPLACE_ONE
         self.all_answer = self.replaces and size.design == "complete"
         # Somebody who answers nothing is always there, so that no data set is empty.
@@ -271,6 +283,9 @@ class _Stage:
             steps=(size.steps,) * len(size.names),
             forms=size.forms,
             design=size.design,
+            centre=(0,) * len(size.names) if mechanism.compares_groups else (),
+            group_column="group" if size.groups else "",
+            groups=tuple(f"group {number}" for number in range(size.groups)),
         )
         check_steps_taken(mechanism, self.public)
         if (size.forms or size.design != "unknown") and not mechanism.takes_forms:
@@ -287,6 +302,8 @@ class _Stage:
         for first, second in pairs if self.mechanism.hides_pattern else islice(pairs, 1):
             if not self.all_answer or any(map(len, second)):
                 yield (first, second) if self.replaces else (first, NOTHING)
+                if self.replaces and self.public.groups:
+                    yield first, (*second, (1,))
 
     def change_form(self) -> tuple[Contribution, Contribution]:
         """Return two contributions to different forms, with half of the answers right."""

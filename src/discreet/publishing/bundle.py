@@ -37,6 +37,7 @@ from discreet.models.noisy.released import count_raised
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.mechanisms import find_mechanism
+from discreet.privacy.mechanisms.group_means import NAME as MEANS
 from discreet.privacy.protocol import (
     PUBLIC,
     Order,
@@ -47,13 +48,14 @@ from discreet.privacy.protocol import (
 )
 from discreet.privacy.wall import Release, reread_release
 from discreet.publishing.group_differences import PrivateDif, compare_groups
-from discreet.report.public import write_public_page, write_registry_entry
+from discreet.publishing.group_means import PrivateMeans, measure_groups
+from discreet.report.public import GroupSection, write_public_page, write_registry_entry
 from discreet.report.statement import REFERENCE, write_statement
 from discreet.results.estimate import Estimate
 from discreet.results.ranking import Strengths
 from discreet.results.thresholds import THRESHOLD_COLUMNS
 from discreet.tabular import Columns, brief_repr
-from discreet.text import spreadsheet_cell
+from discreet.text import show_probability, spreadsheet_cell
 from discreet.types import FloatArray
 from discreet.words import find_kind, speak, translate_record
 
@@ -175,7 +177,7 @@ def _restore(arrays: Mapping[str, Any], record: Mapping[str, Any]) -> Release:
 
 
 SCHEMA_VERSION = 1
-THRESHOLD_FILE, DIF_FILE = "thresholds.csv", "dif.csv"
+THRESHOLD_FILE, DIF_FILE, MEANS_FILE = "thresholds.csv", "dif.csv", "means.csv"
 DECIMALS = 6
 
 
@@ -261,9 +263,21 @@ class Published:
 
     def compare_groups(self) -> PrivateDif:
         """Compare the groups of a release that was made with them; it costs nothing."""
+        return compare_groups(self._need_values(), self.estimate.difficulty)
+
+    def measure_groups(self) -> PrivateMeans:
+        """Return the means of groups of a release that was made for them; it costs nothing."""
+        return measure_groups(self._need_values())
+
+    def _need_values(self) -> Release:
         if self.noisy is None:
-            raise BadUsage("this release holds no noisy values, so no groups can be compared")
-        return compare_groups(self.noisy, self.estimate.difficulty)
+            raise BadUsage("this release holds no noisy values, so nothing is said about groups")
+        return self.noisy
+
+    @property
+    def about_groups(self) -> PrivateDif | PrivateMeans | None:
+        """What the release says about groups, where it was made with them."""
+        return None if self.noisy is None else say_of_groups(self.noisy, self.estimate)
 
     def to_dict(self) -> Columns:
         """Return the numbers of each item, but for its status, which is the same for all."""
@@ -324,6 +338,15 @@ class PublishedRanking(Published):
 PUBLISHED = {"answers": Published, "comparisons": PublishedRanking}
 
 
+def say_of_groups(noisy: Release, estimate: Estimate) -> PrivateDif | PrivateMeans | None:
+    """Return the differences between groups, or their means; None where a release has no groups."""
+    if not noisy.public.groups:
+        return None
+    if noisy.mechanism == MEANS:
+        return measure_groups(noisy)
+    return compare_groups(noisy, estimate.difficulty)
+
+
 def describe_release(release: Release, estimate: Estimate, order: Order) -> dict[str, Any]:
     """Collect the public facts of a release; all of it goes into ``privacy.json``."""
     noise = {
@@ -373,6 +396,7 @@ def bundle_files(
     # The covariance is used where it is in the bundle: a page that is made again is the same.
     has_covariance = is_shown and sum(estimate.steps) <= COVARIANCE_ITEMS
     kind, estimate = find_kind(record), estimate.rounded(DECIMALS, covariance=has_covariance)
+    groups = None if noisy is None else say_of_groups(noisy, estimate)
     columns = estimate.to_dict()
     # The statement, and beside one in another language the English one, which counts.
     texts = {"statement.md": write_statement(record)}
@@ -383,15 +407,66 @@ def bundle_files(
         **_threshold_texts(estimate),
         **texts,
         "registry.yaml": write_registry_entry(record),
-        "report.html": write_public_page(estimate, record),
+        "report.html": write_public_page(estimate, record, show_groups(groups, record)),
     }
-    if noisy is not None and noisy.public.groups:
-        dif = compare_groups(noisy, estimate.difficulty).to_dict()
-        files[DIF_FILE] = table_text(dif, list(dif))
+    if groups is not None:
+        columns = groups.to_dict()
+        name = MEANS_FILE if isinstance(groups, PrivateMeans) else DIF_FILE
+        files[name] = table_text(columns, list(columns))
     if noisy is not None and is_shown:
         files[NOISY_FILE] = noisy_bytes(noisy, estimate)
     hashes = {name: hash_content(content) for name, content in sorted(files.items())}
     return {**files, PRIVACY_FILE: seal_record(record, hashes)}
+
+
+def show_groups(
+    groups: PrivateDif | PrivateMeans | None, record: Mapping[str, Any]
+) -> GroupSection | None:
+    """Return the part of the public page about groups."""
+    if groups is None:
+        return None
+    tell, columns = speak(record), groups.to_dict()
+    if isinstance(groups, PrivateMeans):
+        title = tell("How able each group is")
+        notes = [
+            tell(
+                "Means in the logits of the difficulties, which were public before, with 95% "
+                "intervals that include sampling and the privacy noise, and not what is unsure "
+                "about the difficulties. Abilities are taken as normal within each group. Numbers "
+                "of persons have noise."
+            ),
+            tell("Groups with fewer than {least} persons have no mean.", least=groups.least),
+        ]
+        heads = {
+            "group": tell("group"), "mean": tell("mean"), "se": tell("se"),
+            "lower": tell("lower"), "upper": tell("upper"), "spread": tell("spread"),
+            "persons": tell("persons, with noise"),
+        }  # fmt: skip
+        return GroupSection(title, notes, {heads[name]: one for name, one in columns.items()})
+    notes = [
+        tell(
+            "Differences to the group {reference} at equal ability, in logits; positive: harder "
+            "for the group. The chance is that of a difference as large anywhere where there is "
+            "none. Class A: small, C: large, by the 95% intervals; B: between, or not sure.",
+            reference=groups.reference,
+        ),
+        tell(
+            "With 95% confidence no item differs by more than {largest} logits. If no item "
+            "differed, differences as large as all of these together would have a chance of "
+            "{chance}.",
+            largest=f"{groups.largest:.2f}",
+            chance=show_probability(groups.p_omnibus),
+        ),
+    ]
+    heads = {
+        "item": tell("item"), "group": tell("group"), "difference": tell("difference"),
+        "se": tell("se"), "p_adjusted": tell("chance"), "p_item": tell("chance of the item"),
+        "ets": tell("class"),
+    }  # fmt: skip
+    if len(groups.groups) == 1:
+        del heads["p_item"]  # the same
+    title = tell("Which items are harder for a group")
+    return GroupSection(title, notes, {head: columns[name] for name, head in heads.items()})
 
 
 def _threshold_texts(estimate: Estimate) -> dict[str, str]:

@@ -29,8 +29,7 @@ def read_centre(centre: Any, items: Sequence[str]) -> tuple[tuple[int, ...], str
     """Return the centre of every listed item in 1 / 1024 logits, and what it is; none for None."""
     if centre is None:
         return (), ""
-    if isinstance(centre, str | PathLike):
-        centre = read_release(centre)
+    centre = open_centre(centre)
     if isinstance(centre, Mapping):
         return _round({str(item): value for item, value in centre.items()}, items), STATED
     known = getattr(centre, "estimate", centre)
@@ -44,6 +43,18 @@ def read_centre(centre: Any, items: Sequence[str]) -> tuple[tuple[int, ...], str
             "public for another reason"
         )
     return _round(dict(zip(known.items, known.difficulty.tolist(), strict=True)), items), RELEASED
+
+
+def open_centre(centre: Any) -> Any:
+    """Return the release in a folder; whatever else it is as it is."""
+    return read_release(centre) if isinstance(centre, str | PathLike) else centre
+
+
+def list_centred(centre: Any) -> list[str]:
+    """Return the items that a centre has difficulties of."""
+    if isinstance(centre, Mapping):
+        return [str(item) for item in centre]
+    return [*getattr(getattr(centre, "estimate", centre), "items", ())]
 
 
 def _round(values: Mapping[str, Any], items: Sequence[str]) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from discreet.errors import BadUsage
 from discreet.models.noisy.fit import PUBLIC_SEED
 from discreet.models.noisy.residuals import fit_without_prior
 from discreet.privacy.accounting import Guarantee
+from discreet.privacy.mechanisms.residuals import LAST
 from discreet.privacy.wall import Release
 from discreet.tabular import Columns, Tabular
 from discreet.types import FloatArray
@@ -42,6 +43,9 @@ class PrivateDif(Tabular):
         have the mean zero over items.
     p_value, p_adjusted
         Of each difference alone, and for all of them together (max-t).
+    p_item
+        Of no difference of an item between any groups, for all items together (largest Wald). With
+        several groups it finds an item that differs in one of them more often than ``p_adjusted``.
     p_omnibus
         Of no difference anywhere (Wald).
     largest
@@ -51,6 +55,12 @@ class PrivateDif(Tabular):
         that holds for all together; ``"B"`` otherwise.
     guarantee
         What is promised to each person.
+
+    Examples
+    --------
+    >>> from discreet import PrivateDif
+    >>> [*PrivateDif.__dataclass_fields__][3:5]
+    ['difference', 'se']
     """
 
     items: tuple[str, ...]
@@ -60,6 +70,7 @@ class PrivateDif(Tabular):
     se: FloatArray
     p_value: FloatArray
     p_adjusted: FloatArray
+    p_item: FloatArray
     p_omnibus: float
     largest: float
     ets: tuple[tuple[str, ...], ...]
@@ -73,13 +84,14 @@ class PrivateDif(Tabular):
             "item": [item for item in self.items for _ in range(n)],
             "group": [*self.groups] * len(self.items),
             **{name: getattr(self, name).ravel().tolist() for name in columns},
+            "p_item": np.repeat(self.p_item, n).tolist(),
             "ets": [one for row in self.ets for one in row],
         }
 
 
 def compare_groups(noisy: Release, start: FloatArray) -> PrivateDif:
     """Compare the groups of a release from its noisy values, beginning at its difficulties."""
-    if not noisy.public.groups:
+    if not noisy.public.groups or LAST not in noisy.laws:
         raise BadUsage("this release has no groups; make one with release_dif (--dif COLUMN)")
     reference, *others = noisy.public.groups
     start = start.round(6)  # as a bundle has them
@@ -92,10 +104,17 @@ def compare_groups(noisy: Release, start: FloatArray) -> PrivateDif:
         covariance[block, block] += own
     difference = np.array([own - base for own, _ in rest])
     se = np.sqrt(np.diag(covariance)).reshape(difference.shape)
-    z = np.asarray(np.abs(difference / se), dtype=np.float64)
-    highest = _draw_highest(np.asarray(covariance / np.outer(se, se)))
+    score = np.asarray(difference / se, dtype=np.float64)
+    correlation = np.asarray(covariance / np.outer(se, se))
+    draws = _draw_scores(correlation)
+    highest = np.sort(np.abs(draws).max(axis=1))
     reach = se * np.quantile(highest, 0.95)
-    adjusted = (1 + (highest >= z[..., None]).sum(axis=-1)) / (1 + DRAWS)
+    # Of each item in all groups: how far from zero, given how these hang together.
+    roots = [np.linalg.cholesky(np.linalg.inv(correlation[item::m, item::m])) for item in range(m)]
+    of_items, drawn = (
+        np.array([((z[:, item::m] @ roots[item]) ** 2).sum(axis=1) for item in range(m)])
+        for z in (score.reshape(1, -1), draws)
+    )
     flat = difference.ravel()
     wald = float(flat @ np.linalg.pinv(covariance, hermitian=True, rcond=1e-8) @ flat)
     size = np.abs(difference)
@@ -107,8 +126,9 @@ def compare_groups(noisy: Release, start: FloatArray) -> PrivateDif:
         reference=reference,
         difference=difference.T,
         se=se.T,
-        p_value=2 * norm.sf(z).T,
-        p_adjusted=adjusted.T,
+        p_value=2 * norm.sf(np.abs(score)).T,
+        p_adjusted=_find_chance(np.abs(score), highest).T,
+        p_item=_find_chance(of_items[:, 0], np.sort(drawn.max(axis=0))),
         p_omnibus=float(chi2.sf(wald, len(rest) * (m - 1))),
         largest=float((size + reach).max()),
         ets=tuple(map(tuple, ets.T.tolist())),
@@ -116,9 +136,15 @@ def compare_groups(noisy: Release, start: FloatArray) -> PrivateDif:
     )
 
 
-def _draw_highest(correlation: FloatArray) -> FloatArray:
-    """Draw the largest statistic of all where nothing differs."""
+def _find_chance(values: FloatArray, draws: FloatArray) -> FloatArray:
+    """Return how often sorted draws are at least as large; never 0."""
+    above = len(draws) - np.searchsorted(draws, values)
+    return np.asarray((1 + above) / (1 + len(draws)))
+
+
+def _draw_scores(correlation: FloatArray) -> FloatArray:
+    """Draw all differences in standard errors where nothing differs."""
     rng = np.random.default_rng(PUBLIC_SEED)
     values, vectors = np.linalg.eigh(correlation)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return np.asarray(np.abs(rng.standard_normal((DRAWS, len(root))) @ root.T).max(axis=1))
+    return np.asarray(rng.standard_normal((DRAWS, len(root))) @ root.T)

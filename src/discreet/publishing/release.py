@@ -45,6 +45,7 @@ from discreet.publishing.delivery import (
     release_spec,
 )
 from discreet.publishing.group_differences import PrivateDif
+from discreet.publishing.group_means import PrivateMeans
 from discreet.publishing.identity import About, AuditSource
 from discreet.publishing.spec import (
     Forms,
@@ -56,6 +57,7 @@ from discreet.publishing.spec import (
     make_budget,
     make_spec,
     read_request,
+    word_means,
 )
 from discreet.words import KINDS
 
@@ -283,6 +285,81 @@ def release_dif(
     )
     terms = DeliveryTerms(ledger, noise or ExactNoise(), out, force)
     return release_spec(DataSource(source, engine), spec, terms).compare_groups()
+
+
+def release_means(
+    source: Any,
+    calibration: Any,
+    budget: Budget | None = None,
+    *,
+    groups: Groups,
+    least: int = 100,
+    items: Items | None = None,
+    forms: Forms | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    neighbours: Relation | None = None,
+    persons: int | None = None,
+    ledger: AnyLedger | None = None,
+    population: str = EVERYONE,
+    looked: bool = False,
+    engine: Engine = "memory",
+    noise: Noise | None = None,
+    out: str | PathLike[str] | None = None,
+    force: bool = False,
+    **reading: Unpack[ListedWords],
+) -> PrivateMeans:
+    """Release mean abilities of groups around published difficulties, with a privacy guarantee.
+
+    Everything but ``source`` must be chosen without looking at the answers. Everybody must have
+    answered every item, or with ``forms`` every item of one of them.
+
+    Parameters
+    ----------
+    source
+        Answers with a column of groups, or where they are; they must fit into memory.
+    calibration
+        Public difficulties, taken as they are: a release or its folder, a bank that carries a
+        guarantee, or a mapping of items to logits that are public for another reason.
+    groups
+        The column and its groups: ``{"school": ["a", "b", "c"]}``. A person without a value there,
+        or with another one, adds nothing.
+    least
+        Groups with fewer persons than this, by the noisy number, get no mean.
+    items
+        The items, by default those of the calibration.
+    budget, epsilon, delta, neighbours, forms, persons, ledger, population, looked, engine
+    noise, out, force, reading
+        As for :func:`discreet.release`; ``read_release(out).measure_groups()`` makes the means
+        again.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import discreet
+    >>> X = np.random.default_rng(1).integers(0, 2, (400, 3))
+    >>> answers = discreet.Responses.from_array(X, items=["a", "b", "c"])
+    >>> answers = discreet.Responses(
+    ...     answers.items, answers.persons, answers.store, {"school": ["x", "y"] * 200}
+    ... )
+    >>> published = {"a": -0.5, "b": 0.0, "c": 0.5}
+    >>> means = discreet.release_means(
+    ...     answers, published, epsilon=1.0, groups={"school": ["x", "y"]}
+    ... )
+    >>> means.groups, means.mean.shape
+    (('x', 'y'), (2,))
+    """
+    spec = make_spec(
+        make_budget(budget, epsilon, delta, neighbours),
+        **word_means(calibration, groups, items=items, least=least),
+        forms=forms,
+        persons=persons,
+        population=population,
+        looked=looked,
+        reading=reading,
+    )
+    terms = DeliveryTerms(ledger, noise or ExactNoise(), out, force)
+    return release_spec(DataSource(source, engine), spec, terms).measure_groups()
 
 
 def release_comparisons(

@@ -36,8 +36,9 @@ from discreet.privacy.ledger.request import (
     write_decimal,
 )
 from discreet.privacy.mechanisms import check_mechanism, choose_mechanism
+from discreet.privacy.mechanisms.group_means import GroupMeans
 from discreet.privacy.protocol import NOISE_AWARE, PUBLIC, Mechanism, Public, freeze_value
-from discreet.publishing.centre import read_centre
+from discreet.publishing.centre import list_centred, open_centre, read_centre
 from discreet.publishing.identity import (
     About,
     AuditSource,
@@ -196,7 +197,8 @@ def make_spec(
         raise BadUsage(f"lowest must be a whole number, found {lowest!r}")
     stated, roster = _read_persons(persons, kind)
     known, known_from = read_centre(centre, names)
-    column, compared = read_groups(groups, reference)
+    is_compared = not getattr(mechanism, "compares_groups", False)
+    column, compared = read_groups(groups, reference, fewest=1 + is_compared)
     public = PUBLIC[kind](
         items=names,
         max_answers=len(names) if max_answers is None else max_answers,
@@ -222,7 +224,23 @@ def make_spec(
     return ReleaseSpec(public, budget, reading or {}, identity)
 
 
-def read_groups(groups: Groups | None, reference: str | None) -> tuple[str, tuple[str, ...]]:
+def word_means(
+    calibration: Any, groups: Groups, *, items: Items | None = None, least: int = 100
+) -> dict[str, Any]:
+    """Return the words of a release of group means around a calibration."""
+    calibration = open_centre(calibration)
+    return {
+        "items": list_centred(calibration) if items is None else items,
+        "centre": calibration,
+        "groups": groups,
+        "design": "complete",
+        "mechanism": GroupMeans(least=least),
+    }
+
+
+def read_groups(
+    groups: Groups | None, reference: str | None, *, fewest: int = 2
+) -> tuple[str, tuple[str, ...]]:
     """Return the column of groups and their names, the reference first; nothing where none are."""
     if groups is None:
         return "", ()
@@ -230,10 +248,9 @@ def read_groups(groups: Groups | None, reference: str | None) -> tuple[str, tupl
         raise BadUsage(f"groups names one column and its groups, found {len(groups)} columns")
     ((column, names),) = groups.items()
     listed = tuple(map(str, names))
-    if isinstance(names, str) or len(listed) < 2 or len(set(listed)) < len(listed):
-        raise BadUsage(
-            f"groups of {column!r} must be at least two different names, found {names!r}"
-        )
+    if isinstance(names, str) or len(listed) < fewest or len(set(listed)) < len(listed):
+        number = "at least two" if fewest > 1 else "a list of"
+        raise BadUsage(f"groups of {column!r} must be {number} different names, found {names!r}")
     first = listed[0] if reference is None else str(reference)
     if first not in listed:
         raise BadUsage(f"the reference {first!r} is none of the groups {', '.join(listed)}")

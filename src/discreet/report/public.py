@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from unicodedata import normalize
 
@@ -24,7 +25,18 @@ from discreet.text import markdown_text, show_probability
 from discreet.words import Language, find_kind, mark, speak, translate_record
 
 
-def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
+@dataclass(frozen=True)
+class GroupSection:
+    """What a page says about groups: a title, paragraphs, and columns by their heads."""
+
+    title: str
+    notes: list[str]
+    columns: Mapping[str, list[Any]]
+
+
+def write_public_page(
+    estimate: Estimate, record: Mapping[str, Any], groups: GroupSection | None = None
+) -> str:
     """Return the page, in the language of the record."""
     kind, tell = find_kind(record), speak(record)
     identity = record.get("identity", {})
@@ -51,6 +63,8 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
             "picture": rows and draw_difficulties(rows, kind, tell),
             "thresholds": _show_thresholds(estimate, tell),
             "columns": _list_items(estimate, record, standing),
+            "of_groups": groups,
+            "group_columns": groups and [HtmlColumn(*one) for one in groups.columns.items()],
             **_describe_standing(standing, record),
             "promise": statement.make_statement(record).promise,
             "method": _method(estimate, record),

@@ -17,6 +17,7 @@ from typing import Any
 from discreet.models.noisy.spectral import FLOOR_LIMIT, has_room
 from discreet.privacy.accounting import CHARGED, NO_LEDGER, Guarantee, best_guess, surest_belief
 from discreet.privacy.ledger import EVERYONE
+from discreet.privacy.mechanisms.group_means import NAME as MEANS
 from discreet.report.conditions import (
     explain_choices,
     explain_reading,
@@ -130,14 +131,30 @@ def _say_published(record: Mapping[str, Any]) -> str:
             "of {count} items.",
             count=count,
         )
+    if record["mechanism"] == MEANS:
+        return tell(
+            "This release publishes the mean abilities of {count} groups, by {items} items whose "
+            "difficulties were public before.",
+            count=len(record["groups"]),
+            items=count,
+        )
     kind = find_kind(record)
     return tell.of(kind, "This release publishes the {numbers} of {count} {items}.", count=count)
 
 
 def _explain_errors(record: Mapping[str, Any]) -> list[str]:
+    tell = speak(record)
+    if record["mechanism"] == MEANS:
+        return [
+            tell(
+                "Standard errors and intervals of means include both the sampling of persons and "
+                "the privacy noise, and not what is unsure about the difficulties. They were "
+                "computed from the noisy values alone; abilities are taken as normal within each "
+                "group."
+            )
+        ]
     if not has_errors(record):
         return []
-    tell = speak(record)
     return [
         tell.of(
             find_kind(record),
@@ -485,9 +502,9 @@ def explain_floor(record: Mapping[str, Any]) -> list[str]:
 
 
 def has_errors(record: Mapping[str, Any]) -> bool:
-    """Say whether a release has standard errors."""
+    """Say whether the difficulties of a release have standard errors."""
     floor = record.get("floor")
-    return floor is None or has_room(**floor)
+    return record["mechanism"] != MEANS and (floor is None or has_room(**floor))
 
 
 def _tell_trust(record: Mapping[str, Any]) -> str:

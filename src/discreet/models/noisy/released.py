@@ -17,6 +17,7 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.residual_sums import CENTRE_BITS
 from discreet.choices import Estimator
 from discreet.errors import BadUsage
 from discreet.models.noisy import NoiseFit
@@ -260,6 +261,11 @@ def fit_released_residuals(release: Release, standard_errors: bool) -> Residuals
     )
 
 
+def show_centre(release: Release, standard_errors: bool) -> ResidualsFit:  # noqa: ARG001
+    """Return the public difficulties around which groups were looked at, which are no estimates."""
+    return ResidualsFit(np.array(release.public.centre) / 2**CENTRE_BITS, None, 0)
+
+
 def remove_prior(release: Release, estimate: Estimate) -> Estimate:
     """Return difficulties that no prior draws to a centre, where the mechanism has such a fit.
 
@@ -284,6 +290,7 @@ FITS: dict[str, Callable[[Release, bool], NoiseFit | TotalsFit | ResidualsFit]] 
     "randomized-response": fit_flipped_answers,
     "totals": fit_released_totals,
     "residuals": fit_released_residuals,
+    "group-means": show_centre,
     "net-wins": fit_released_net_wins,
     "win-pairs": fit_released_wins,
 }

@@ -33,7 +33,8 @@ class MechanismEntry:
     Attributes
     ----------
     kind
-        The data it releases: ``"answers"`` or ``"comparisons"``.
+        The data it releases: ``"answers"`` or ``"comparisons"``; or ``"groups"``, for answers of
+        which no difficulties are released.
     home
         Module in this package, and what makes the mechanism with its default settings there.
     help
@@ -80,6 +81,11 @@ MECHANISMS: dict[str, MechanismEntry] = {
         "answers",
         "residuals.Residuals",
         "Noise on how items did around rough difficulties, found in a first round or public.",
+    ),
+    "group-means": MechanismEntry(
+        "groups",
+        "group_means.GroupMeans",
+        "Noise on how stated groups did on forms whose difficulties are public.",
     ),
     "net-wins": MechanismEntry(
         "comparisons",

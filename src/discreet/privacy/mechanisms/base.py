@@ -41,6 +41,8 @@ class CompleteMechanism(ABC):
     takes_forms: ClassVar[bool] = False
     #: Whether answers may be looked at around difficulties that are public already.
     takes_centre: ClassVar[bool] = False
+    #: Whether it releases nothing but numbers of groups, around public difficulties.
+    compares_groups: ClassVar[bool] = False
     #: How far a group can be told apart grows with this power of its size: with the root where
     #: everybody's answers get noise of their own.
     growth: ClassVar[float] = 1.0

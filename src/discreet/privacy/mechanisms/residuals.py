@@ -29,7 +29,14 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.pack import store_codes
-from discreet.answers.residual_sums import CENTRE_BITS, Centre, PersonCells, ResidualSums
+from discreet.answers.residual_sums import (
+    CENTRE_BITS,
+    Centre,
+    PersonCells,
+    PersonCounts,
+    ResidualSums,
+)
+from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, OutOfReach
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.additive_noise import calibrate_blocks, round_ratio
@@ -171,11 +178,10 @@ class Residuals(AdditiveMechanism):
         )
         if not public.groups:
             return job.read(answers.reduce(job))
-        parts = [job.read(one.reduce(job)) for one in select_groups(answers, public)]
-        joined = {name: np.sum([part[name] for part in parts], axis=0) for name in parts[0]}
-        for name, block in (("cells", "cells"), ("of_groups", "residual")):
-            joined[name] = np.concatenate([part[block] for part in parts])
-        return {**joined, "persons": np.array(answers.n_persons)}
+        joined, parts = sum_groups(answers, public, job)
+        joined["cells"] = np.concatenate([part["cells"] for part in parts])
+        joined["of_groups"] = np.concatenate([part["residual"] for part in parts])
+        return joined
 
     def cells(
         self, counts: Mapping[str, Int64Array], calibration: NoiseCalibration
@@ -188,9 +194,10 @@ class Residuals(AdditiveMechanism):
     def attack_cells(
         self, person: Any, public: Public, calibration: NoiseCalibration
     ) -> Mapping[str, npt.NDArray[Any]]:
-        """Return what a made-up person adds around the first centre, and the answers."""
+        """Return what a made-up person adds around the first centre, answers and group."""
         cells = super().attack_cells(person, public, calibration)
-        return {**cells, "people": person.to_array()}
+        labels = {"labels": np.asarray(list(person.groups.values()))}
+        return {**cells, "people": person.to_array(), **labels}
 
     def statistic(
         self, public: Public, calibration: NoiseCalibration, cells: NeighbourCells, group: int
@@ -198,16 +205,24 @@ class Residuals(AdditiveMechanism):
         """Return the log likelihood ratio of both rounds, the second around its own centre."""
         from discreet.privacy.attack_statistics import additive_statistic
 
-        parts = {name: pair for name, pair in cells.items() if name != "people"}
-        stores = [
-            store_codes(np.nan_to_num(one, nan=-1).astype(np.int8), public.steps)
-            for one in cells["people"]
+        parts = {name: pair for name, pair in cells.items() if name not in ("people", "labels")}
+        people = [
+            Responses(
+                public.items,
+                None,
+                store_codes(np.nan_to_num(one, nan=-1).astype(np.int8), public.steps),
+                {public.group_column: labels[0]} if public.groups else {},
+            )
+            for one, labels in zip(cells["people"], cells["labels"], strict=True)
         ]
 
         def score(values: Values, calibration: NoiseCalibration) -> float:
             centre = values.get("centre", start_centre(public))
-            job = make_job(public, calibration.settings, centre)
-            first, second = (job.read(job.block(store))["residual"] for store in stores)
+            last = replace(calibration, laws={LAST: calibration.laws[LAST]})
+            first, second = (
+                self.cells(self.count(one, public, calibration, centre), last)[LAST]
+                for one in people
+            )
             moved = additive_statistic(calibration, {**parts, LAST: (first, second)}, group)
             return moved.score(values, calibration)
 
@@ -230,6 +245,15 @@ def select_groups(answers: Any, public: Public) -> list[Any]:
         )
     labels = np.asarray(known[column]).astype(str)
     return [answers.select_persons(labels == group) for group in public.groups]
+
+
+def sum_groups(
+    answers: Any, public: Public, job: PersonCounts
+) -> tuple[dict[str, Int64Array], list[dict[str, Int64Array]]]:
+    """Return the sums over all groups, with how many persons there are at all; those of each."""
+    parts = [job.read(one.reduce(job)) for one in select_groups(answers, public)]
+    joined = {name: np.sum([part[name] for part in parts], axis=0) for name in parts[0]}
+    return {**joined, "persons": np.array(answers.n_persons)}, parts
 
 
 def residuals_l2_sensitivity(public: Public) -> dict[str, int]:
