@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.answers.residual_sums import CENTRE_BITS, logistic
+from discreet.answers.logistic import logistic
+from discreet.answers.residual_sums import CENTRE_BITS
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.mechanisms.group_means import GRID, NAME, RATIOS, list_rows
