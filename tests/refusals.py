@@ -1,5 +1,6 @@
 """What tests ask of errors: their class, code and facts, never their words."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -8,15 +9,23 @@ import pytest
 
 from discreet.errors import DiscreetError
 
+#: The folders before the name of a file, which are others on every machine.
+FOLDERS = re.compile(r"(?<![\w:/.])(?:[A-Za-z]:)?[/\\](?:[^/\\\s'\"]+[/\\])+")
+
 
 @contextmanager
-def refused(kind: type[DiscreetError], code: str, **facts: Any) -> Iterator[Any]:
-    """Expect an error with this code, and these among its facts.
+def refused(kind: type[Exception], code: str, /, **facts: Any) -> Iterator[Any]:
+    """Expect an error with this code, and these among its facts; files without their folders.
 
     `code` is in src/discreet/messages.txt, where the names of facts are too.
     """
     with pytest.raises(kind) as caught:
         yield caught
     error = caught.value
+    assert isinstance(error, DiscreetError)
     assert error.code == code, f"{error.code} {error.facts}: {error}"
-    assert {name: error.facts.get(name) for name in facts} == facts
+    assert {name: _cut(error.facts.get(name)) for name in facts} == facts, f"{error.facts}"
+
+
+def _cut(fact: object) -> object:
+    return FOLDERS.sub("", fact) if isinstance(fact, str) else fact

@@ -27,6 +27,7 @@ from discreet.readers.opening import check_engine, open_answers
 from discreet.readers.streamed import batches
 from discreet.tables.inspection import inspect_table, rows
 from discreet.tables.sources import ParquetSource
+from refusals import refused
 
 ITEMS = 8
 
@@ -242,5 +243,5 @@ def test_the_engine_for_data_of_any_size_has_two_names(tmp_path):
     counts = [count_pairs(path, engine=name).right_wrong for name in ("disk", "duckdb", "memory")]
     assert np.array_equal(counts[0], counts[1])
     assert np.array_equal(counts[0], counts[2])
-    with pytest.raises(BadUsage, match="no engine called 'abacus'"):
+    with refused(BadUsage, "no_engine_called_choose", name="abacus"):
         count_pairs(path, engine="abacus")

@@ -17,6 +17,7 @@ from discreet.answers.responses import Responses
 from discreet.cli.app import app
 from discreet.counts import matrix, pairs
 from discreet.errors import OutOfReach
+from refusals import refused
 from stepped import draw_codes, hold
 
 STEPS = [3, 1, 4, 2] * 6
@@ -73,14 +74,21 @@ def test_a_fit_is_refused_before_counting_wherever_answers_are(free, uncounted, 
     }
     source, engine = sources[place]
     free(6 * ARRAY)
-    with pytest.raises(OutOfReach, match=r"24 items with 60 steps in all make 60 x 60 pairs"):
+    with refused(
+        OutOfReach,
+        "items_make_pairs_needs",
+        items="24",
+        more=" with 60 steps in all",
+        nodes="60",
+        nodes_2="60",
+    ):
         discreet.fit(source, engine=engine, model="partial-credit", method="refined")
 
 
 @pytest.mark.parametrize("method", ["refined", "spectral", "conditional", "marginal"])
 def test_every_method_is_refused(free, uncounted, method):
     free(6 * ARRAY)
-    with pytest.raises(OutOfReach, match="The fit needs about"):
+    with refused(OutOfReach, "items_make_pairs_needs", name="The fit"):
         discreet.fit(make(), method=method)
 
 
@@ -102,7 +110,7 @@ def test_a_remedy_that_would_need_more_memory_is_not_named(free):
     free(1e9)
     with (
         matrix.planning(matrix.FITTING),
-        pytest.raises(OutOfReach, match=r"needs about 3\.8 GB") as refusal,
+        refused(OutOfReach, "items_make_pairs_needs", needed="3.8 GB") as refusal,
     ):
         matrix.check_room([4] * 5000, 36_500_000)
     assert "at_least= (--at-least): about 1.4 GB; or a machine" in str(refusal.value)
@@ -111,7 +119,14 @@ def test_a_remedy_that_would_need_more_memory_is_not_named(free):
 
 def test_right_and_wrong_answers_are_told_to_take_fewer_items(free):
     free(ARRAY)
-    with pytest.raises(OutOfReach, match=r"60 items make 60 x 60 pairs.*take fewer items; or"):
+    with refused(
+        OutOfReach,
+        "items_make_pairs_needs",
+        items="60",
+        nodes="60",
+        nodes_2="60",
+        fewer="take fewer items",
+    ):
         discreet.fit(np.eye(60))
 
 
@@ -119,16 +134,16 @@ def test_counting_alone_needs_less_than_a_fit(free):
     answers = make()
     free(5 * ARRAY)
     counts = discreet.count_pairs(answers)
-    with pytest.raises(OutOfReach, match="The fit needs"):
+    with refused(OutOfReach, "items_make_pairs_needs", name="The fit"):
         discreet.fit(answers)
     free(3 * ARRAY)
-    with pytest.raises(OutOfReach, match="Counting them needs"):
+    with refused(OutOfReach, "items_make_pairs_needs", name="Counting them"):
         discreet.count_pairs(answers)
     # The counts themselves are in memory already.
     free(6.5 * ARRAY)
     assert np.isfinite(fit_counts(counts).difficulty).all()
     free(5 * ARRAY)
-    with pytest.raises(OutOfReach, match="The fit needs"):
+    with refused(OutOfReach, "items_make_pairs_needs", name="The fit"):
         fit_counts(counts)
 
 
@@ -179,7 +194,7 @@ def test_a_rating_scale_needs_arrays_also_of_thin_answers(free):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(matrix, "SPARSE_FILL", 0.5)
         free(4 * 8 * 72**2)  # an array can be counted, seven cannot be fitted
-        with pytest.raises(OutOfReach, match="The fit needs"):
+        with refused(OutOfReach, "items_make_pairs_needs", name="The fit"):
             discreet.fit(thin, method="refined", model="rating-scale")
         with matrix.planning(matrix.FITTING):
             assert discreet.count_pairs(thin).is_sparse

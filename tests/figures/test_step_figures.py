@@ -11,6 +11,7 @@ from discreet.figures import category_plot, curve_plot, threshold_plot
 from discreet.items.curves import bin_answers, item_curves, mark_disordered, threshold_rows
 from discreet.report.drawings import draw_categories, draw_curve, draw_thresholds, draw_wright
 from discreet.report.pictures import PICTURE_ITEMS, wright_map
+from refusals import refused
 from stepped import chances, hold
 
 
@@ -151,7 +152,7 @@ def test_small_pictures_have_a_line_for_every_category(made):
 
 def test_an_item_without_a_number_has_no_curve(made):
     _, estimate = made
-    with pytest.raises(BadUsage, match="no item 'x'"):
+    with refused(BadUsage, "no_item_estimate_items", unknown="x"):
         category_plot(estimate, "x")
 
 

@@ -15,6 +15,7 @@ from discreet.items import cutoffs as module
 from discreet.items.cutoffs import _Refit, _Simulation
 from discreet.items.residuals import prepare
 from discreet.results.estimate import Status
+from refusals import refused
 from sizes import is_chance
 
 
@@ -167,9 +168,9 @@ def test_the_number_of_replications_follows_the_size_and_is_refused_beyond(monke
     monkeypatch.setattr(module, "FEW_CELLS", 199 * cells - 1)
     assert simulate_cutoffs(answers, estimate).replications == 99
     monkeypatch.setattr(module, "MOST_CELLS", 99 * cells - 1)
-    with pytest.raises(BadUsage, match="state replications="):
+    with refused(BadUsage, "cut_offs_simulated_up"):
         simulate_cutoffs(answers, estimate)
-    with pytest.raises(BadUsage, match="19 replications or more"):
+    with refused(BadUsage, "cut_offs_need_replications"):
         simulate_cutoffs(answers, estimate, replications=5)
 
 

@@ -8,6 +8,7 @@ from discreet.analysis import find_dif, run_wald
 from discreet.answers.pack import store_codes
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.groups import adjust
+from refusals import refused
 from sizes import is_chance_by_study
 
 
@@ -114,25 +115,25 @@ def test_persons_with_one_answer_do_no_harm():
 
 
 @pytest.mark.parametrize(
-    ("groups", "options", "message"),
+    ("groups", "options", "code", "facts"),
     [
-        (["a"] * 1000, {}, "two groups or more, found 1"),
-        ([None] * 1000, {}, "no labels at all"),
-        (["a", "b"], {}, "one label for each of the 1000 persons, found 2"),
-        ("school", {}, "no group column 'school'"),
-        (["a", "b"] * 500, {"reference": "z"}, "no group 'z'"),
-        (["a", "b"] * 500, {"adjustment": "bonferroni"}, "adjustment must be one of"),
-        (["a", "b"] * 500, {"level": 5}, "between 0 and 1"),
+        (["a"] * 1000, {}, "comparing_groups_needs_two", {"n_names": "1"}),
+        ([None] * 1000, {}, "comparing_groups_needs_two", {"at": "no labels at all"}),
+        (["a", "b"], {}, "groups_need_one_label", {"n_persons": "1000", "n_labels": "2"}),
+        ("school", {}, "answers_no_group_column", {"groups": "school"}),
+        (["a", "b"] * 500, {"reference": "z"}, "no_group_choose_reference", {"reference": "z"}),
+        (["a", "b"] * 500, {"adjustment": "bonferroni"}, "adjustment_must_one_found", {}),
+        (["a", "b"] * 500, {"level": 5}, "level_must_lie_between", {}),
     ],
 )
-def test_wrong_use_is_explained(groups, options, message):
-    with pytest.raises(BadUsage, match=message):
+def test_wrong_use_is_explained(groups, options, code, facts):
+    with refused(BadUsage, code, **facts):
         find_dif(discreet.datasets.lsat(), groups, **options)
 
 
 def test_a_group_that_determines_nothing_is_named():
     groups = ["one person"] + ["all others"] * 999
-    with pytest.raises(DisconnectedItems, match="'one person'"):
+    with refused(DisconnectedItems, "group_persons_cannot_calibrated", label="one person"):
         find_dif(discreet.datasets.lsat(), groups)
 
 

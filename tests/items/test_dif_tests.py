@@ -16,6 +16,7 @@ from discreet.errors import BadUsage
 from discreet.items.group_differences import Points, find_largest_error
 from discreet.items.mantel_haenszel import compare_all, compare_two, match_scores
 from discreet.results.estimate import two_sided_quantile
+from refusals import refused
 from sizes import is_chance, is_chance_by_study
 from stepped import chances
 
@@ -365,24 +366,33 @@ def test_groups_are_a_mapping_from_person_too():
     mapping = dict(zip(answers.persons.tolist(), labels, strict=True))
     by_name = discreet.find_dif(answers, mapping)
     np.testing.assert_array_equal(by_name.z, discreet.find_dif(answers, labels).z)
-    with pytest.raises(BadUsage, match="no person 'nobody'"):
+    with refused(BadUsage, "answers_no_person_groups", unknown="nobody"):
         discreet.find_dif(answers, {**mapping, "nobody": "a"})
     del mapping[answers.persons[0]]
     assert sum(discreet.find_dif(answers, mapping).persons.values()) == 119
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "code", "facts"),
     [
-        ({"test": "logistic"}, "no test called 'logistic'; choose one of: wald, mantel-haenszel"),
-        ({"anchors": ["0", "x"]}, "no item 'x'"),
-        ({"anchors": ["0"]}, "two items or more, found 1"),
-        ({"test": "mantel-haenszel", "by_step": True}, "by test 'wald' only"),
+        (
+            {"test": "logistic"},
+            "no_called_one_check_choice_name",
+            {
+                "subject": "test",
+                "name": "logistic",
+                "ask": "choose",
+                "listed": "wald, mantel-haenszel, likelihood-ratio",
+            },
+        ),
+        ({"anchors": ["0", "x"]}, "answers_no_item_anchors", {"unknown": "x"}),
+        ({"anchors": ["0"]}, "anchors_two_items_more", {"n_anchor_items": "1"}),
+        ({"test": "mantel-haenszel", "by_step": True}, "single_steps_compared_test", {}),
     ],
 )
-def test_wrong_options_are_refused(options, message):
+def test_wrong_options_are_refused(options, code, facts):
     rows, labels = draw_groups(30, (1,) * 4, 13)
-    with pytest.raises(BadUsage, match=message):
+    with refused(BadUsage, code, **facts):
         discreet.find_dif(rows, labels, **options)
 
 

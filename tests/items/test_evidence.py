@@ -12,6 +12,7 @@ from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.study import diagnose
 from discreet.report.diagnosis import diagnose_test
 from discreet.report.page import write_diagnosis
+from refusals import refused
 
 
 def draw(persons, items, seed, second=None):
@@ -95,15 +96,15 @@ def test_few_persons_for_the_degrees_of_freedom_are_told():
 
 
 @pytest.mark.parametrize(
-    ("split", "message"),
+    ("split", "code", "facts"),
     [
-        ("mean", "is 'median difficulty', the names"),
-        (["0"], "two items each .* found 1 and 5"),
-        (["0", "x"], "no item 'x'"),
+        ("mean", "split_names_items_one", {"median": "median difficulty"}),
+        (["0"], "two_parts_need_two", {"sizes": "1 and 5"}),
+        (["0", "x"], "answers_no_item_items", {"unknown": "x"}),
     ],
 )
-def test_a_split_that_cannot_be_is_refused(split, message):
-    with pytest.raises(BadUsage, match=message):
+def test_a_split_that_cannot_be_is_refused(split, code, facts):
+    with refused(BadUsage, code, **facts):
         run_martin_loef(draw(50, 6, 6), split)
 
 
@@ -111,7 +112,7 @@ def test_nobody_with_all_answers_is_refused():
     answers = draw(50, 6, 7).astype(float)
     answers[::2, :3] = np.nan
     answers[1::2, 3:] = np.nan
-    with pytest.raises(BadUsage, match="0 of 50 persons answered all 6 items"):
+    with refused(BadUsage, "persons_answered_all_items", complete="0", n_persons="50", n_items="6"):
         run_martin_loef(answers)
 
 
@@ -120,7 +121,7 @@ def test_an_item_without_spread_among_those_who_answered_everything_is_named():
     answers[:, 0] = 1
     answers[:3, 0] = 0
     answers[:3, 1] = np.nan
-    with pytest.raises(DisconnectedItems, match="0 have one kind of answer only"):
+    with refused(DisconnectedItems, "among_persons_who_answered", constant="0"):
         run_martin_loef(answers)
 
 

@@ -34,6 +34,7 @@ from discreet.items.residuals import (
     smooth_categories,
 )
 from discreet.persons.measures import NormalPrior
+from refusals import refused
 from stepped import chances
 
 STEPS = (1, 2, 3, 1, 2)
@@ -493,7 +494,7 @@ def test_agreement_is_counted_pair_by_pair_on_the_same_person_and_item():
 
 def test_an_unknown_group_is_named_beside_those_there_are():
     answers, _, _ = make_answers()
-    with pytest.raises(BadUsage, match="no group 'z'; choose among a, b, c"):
+    with refused(BadUsage, "no_group_choose_among", label="z", group="a, b, c"):
         find_group_means(answers, KNOWN, "g").compare("a", "z")
 
 

@@ -16,6 +16,7 @@ from discreet.analysis import (
 )
 from discreet.api.persons import score
 from discreet.errors import BadUsage, DisconnectedItems
+from refusals import refused
 from sizes import is_chance
 
 DATA = Path(__file__).parents[1] / "data"
@@ -254,7 +255,7 @@ def test_extreme_persons_have_a_status_beside_the_nan():
 
 
 def test_nobody_with_right_and_wrong_answers_is_an_error():
-    with pytest.raises(BadUsage, match="both right and wrong"):
+    with refused(BadUsage, "none_persons_both_right"):
         measure_fit(np.array([[1, 1], [0, 0]]), {"0": 0.0, "1": 0.0})
 
 
@@ -276,9 +277,9 @@ def test_items_without_variance_in_a_group_are_left_out_of_the_test_and_named():
 def test_a_group_too_small_to_calibrate_is_named():
     sim = discreet.simulate(100, 5, rng=np.random.default_rng(8))
     groups = ["tiny"] + ["rest"] * 99
-    with pytest.raises(DisconnectedItems, match="tiny"):
+    with refused(DisconnectedItems, "group_persons_no_two", label="tiny"):
         run_andersen(sim.responses, groups)
-    with pytest.raises(DisconnectedItems, match="tiny"):
+    with refused(DisconnectedItems, "group_persons_cannot_calibrated", label="tiny"):
         run_wald(sim.responses, groups)
 
 

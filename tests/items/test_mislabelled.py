@@ -10,6 +10,7 @@ from discreet.errors import BadUsage
 from discreet.items.study import diagnose
 from discreet.report.findings import find_problems, remarks_on_items
 from discreet.saving import read_value, write_value
+from refusals import refused
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def test_the_same_answers_in_another_order_give_the_same_table():
 
 
 def test_a_level_that_is_no_probability_is_refused():
-    with pytest.raises(BadUsage, match="level"):
+    with refused(BadUsage, "level_must_lie_between_found"):
         find_mislabelled(np.array([[1, 0], [0, 1]]), {"0": 0.0, "1": 0.0}, level=0)
 
 

@@ -12,6 +12,7 @@ from discreet.answers.ratings import Ratings
 from discreet.errors import BadUsage
 from discreet.items.raters import BiasTable
 from discreet.report.raters import draw_ruler, find_rater_problems, write_rater_page
+from refusals import refused
 from sizes import is_chance_by_study
 
 
@@ -216,7 +217,7 @@ def test_a_rater_who_becomes_severe_is_found_by_drift():
     flagged = study.find_bias("rater", "month").flagged(0.01)
     assert flagged.first[:2] == ("R7", "R7")
     assert np.abs(flagged.bias[:2]).min() > 2 * np.abs(flagged.bias[2:]).max(initial=0.1)
-    with pytest.raises(BadUsage, match="no facet 'year'"):
+    with refused(BadUsage, "ratings_no_facet_they", name="year"):
         study.find_bias("rater", "year")
 
 

@@ -10,6 +10,7 @@ from commandline import discreet as run
 from discreet.analysis import combine_testlets, measure_testlets, run_martin_loef
 from discreet.answers.pack import store_codes
 from discreet.errors import BadUsage
+from refusals import refused
 from stepped import chances
 
 
@@ -94,26 +95,26 @@ def test_partly_answered_testlets_are_left_out_and_counted():
 
 
 @pytest.mark.parametrize(
-    ("testlet", "message"),
+    ("testlet", "code", "facts"),
     [
-        ({"x": "a"}, "no item 'x'"),
-        ({"p0i0": "p1i0"}, "name of an item and of a testlet"),
-        ("passage", "give the table itself"),
+        ({"x": "a"}, "answers_no_item_testlets", {"unknown": "x"}),
+        ({"p0i0": "p1i0"}, "name_item_testlet_rename", {}),
+        ("passage", "answers_read_do_not", {}),
     ],
 )
-def test_wrong_testlets_are_refused(testlet, message):
+def test_wrong_testlets_are_refused(testlet, code, facts):
     answers = draw_passages(20, 2, 2, 0.0, 6)
-    with pytest.raises(BadUsage, match=message):
+    with refused(BadUsage, code, **facts):
         combine_testlets(answers, testlet)
 
 
 def test_one_testlet_of_everything_and_an_item_in_two_are_refused(tmp_path):
     answers = draw_passages(20, 2, 2, 0.0, 6)
-    with pytest.raises(BadUsage, match="leave 1 items"):
+    with refused(BadUsage, "testlets_leave_items_two", n_names="1"):
         combine_testlets(answers, dict.fromkeys(answers.items, "all"))
     path = tmp_path / "long.csv"
     path.write_text("person,item,response,text\n1,a,1,x\n1,b,0,x\n2,a,0,y\n2,b,1,x\n")
-    with pytest.raises(BadUsage, match="'a' belongs to two testlets"):
+    with refused(BadUsage, "item_belongs_two_testlets", name="a"):
         combine_testlets(path, "text", ignore=["text"])
 
 

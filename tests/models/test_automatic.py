@@ -16,6 +16,7 @@ from discreet.errors import BadUsage, NotConverged
 from discreet.models.conditional import GroupPatterns, automatic
 from discreet.readers import streamed
 from discreet.simulation import simulate
+from refusals import refused
 
 PAGE = Path(__file__).parents[2] / "docs" / "rasch-analysis.md"
 
@@ -161,7 +162,7 @@ def test_without_a_maximum_refined_is_taken_and_the_reason_told(scattered, monke
 
 
 def test_an_option_of_marginal_likelihood_is_refused():
-    with pytest.raises(BadUsage, match="option of the method 'marginal'"):
+    with refused(BadUsage, "ability_option_method_marginal"):
         discreet.fit(datasets.lsat(), ability="empirical")
 
 

@@ -18,6 +18,7 @@ from discreet.models import refined, spectral
 from discreet.models import standard_errors as scores
 from discreet.models.standard_errors import random_signs as multipliers
 from discreet.models.standard_errors import sandwich as sandwich
+from refusals import refused
 from sizes import is_chance
 
 HERE = Path(__file__).parents[1]
@@ -322,9 +323,13 @@ def test_standard_errors_are_optional():
 
 
 def test_an_unknown_method_or_kind_of_data_is_refused():
-    with pytest.raises(BadUsage, match="refined, spectral"):
+    with refused(
+        BadUsage,
+        "no_called_one_check_choice_name",
+        listed="auto, refined, spectral, conditional, marginal",
+    ):
         fit(simulate(18)[0], method="magic")
-    with pytest.raises(BadUsage, match="found set"):
+    with refused(BadUsage, "data_frame_needed_pandas", name="set"):
         fit({1, 0})
 
 

@@ -9,6 +9,7 @@ from discreet.counts import PairCounts
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.models.connectivity import build_chain, classify, is_strongly_connected, regularise
 from discreet.results.estimate import Status
+from refusals import refused
 
 
 def count(X):
@@ -117,7 +118,7 @@ def test_regularisation_leaves_pairs_nobody_compared_at_zero():
 
 @pytest.mark.parametrize("amount", [-1.0, np.nan, np.inf])
 def test_a_regularisation_that_means_nothing_is_refused(amount):
-    with pytest.raises(BadUsage, match="zero or positive"):
+    with refused(BadUsage, "regularisation_must_zero_positive"):
         build_chain(count(LINKED), regularisation=amount)
 
 

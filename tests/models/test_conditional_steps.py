@@ -15,6 +15,7 @@ from discreet.errors import BadUsage, DisconnectedItems
 from discreet.models.conditional.batches import plan_batches
 from discreet.models.conditional.estimator import find_maximum, maximise_conditional
 from discreet.models.conditional.moments import evaluate_conditional
+from refusals import refused
 
 MODELS = ["partial-credit", "rating-scale"]
 
@@ -183,10 +184,14 @@ def test_partial_credit_is_at_least_as_likely_as_the_rating_scale():
 def test_an_unused_category_is_refused_by_name_in_partial_credit():
     codes = simulate(200, SCALE, seed=12)
     codes[codes[:, 2] == 1, 2] = 2
-    with pytest.raises(DisconnectedItems, match="item 3 category 1"):
+    with refused(DisconnectedItems, "nobody_steps_around_unused", labels="item 3 category 1"):
         fit_steps(collect_steps(codes))
     codes[:, 1] = 0
-    with pytest.raises(DisconnectedItems, match=r"item 2 \(one category only\)"):
+    with refused(
+        DisconnectedItems,
+        "nobody_steps_around_unused",
+        labels="item 3 category 1, item 2 (one category only)",
+    ):
         fit_steps(collect_steps(codes))
 
 
@@ -195,13 +200,15 @@ def test_the_rating_scale_needs_a_category_in_some_item_only():
     codes[codes[:, 2] == 1, 2] = 2
     found = fit_steps(collect_steps(codes), "rating-scale")
     assert np.isfinite(found.threshold).all()
-    with pytest.raises(DisconnectedItems, match="nobody is in category 1 of any item"):
+    with refused(DisconnectedItems, "nobody_category_any_item", total="1"):
         fit_steps(collect_steps(np.where(codes == 1, 2, codes)), "rating-scale")
 
 
 def test_a_rating_scale_has_the_same_steps_for_all_items():
     answers = collect_steps(simulate(100, MIXED, seed=13))
-    with pytest.raises(BadUsage, match="2 of 3 items have fewer than 3 steps"):
+    with refused(
+        BadUsage, "rating_scale_same_categories", n_short="2", n_steps="3", most_steps="3"
+    ):
         fit_steps(answers, "rating-scale")
 
 

@@ -17,6 +17,7 @@ from discreet.models.facets.given_totals import maximise_given_totals
 from discreet.models.facets.standard_errors import compare_stages
 from discreet.models.facets.structure import PairedBatches, describe_structure, plan_design
 from discreet.report.raters import find_rater_problems
+from refusals import refused
 from sizes import is_chance
 
 
@@ -201,7 +202,7 @@ def test_the_linear_programme_adds_rows_until_they_suffice(monkeypatch):
 
 def test_raters_whom_nothing_compares_are_refused():
     rows = [("e1", "q", "ann", 1), ("e2", "q", "bob", 0)]
-    with pytest.raises(DisconnectedItems, match="rater"):
+    with refused(DisconnectedItems, "ratings_do_not_link", subject="the facet 'rater'"):
         discreet.fit(frame_of(rows), facets=["rater"])
 
 
@@ -396,21 +397,21 @@ def test_scores_from_one_are_shifted_and_missing_codes_left_out():
 
 
 @pytest.mark.parametrize(
-    ("structure", "word"),
+    ("structure", "code", "facts"),
     [
-        ("item:step + judge", "judge"),
-        ("rater", "item:step"),
-        ("item:step + step + rater", "item:step"),
-        ("item:step + rater:step", "steps"),
+        ("item:step + judge", "structure_names_neither_item", {"name": "judge"}),
+        ("rater", "structure_must_say_how", {}),
+        ("item:step + step + rater", "structure_must_say_how", {}),
+        ("item:step + rater:step", "structure_crosses_steps_facet", {}),
     ],
 )
-def test_a_structure_that_means_nothing_is_refused(structure, word):
-    with pytest.raises(BadUsage, match=word):
+def test_a_structure_that_means_nothing_is_refused(structure, code, facts):
+    with refused(BadUsage, code, **facts):
         describe_structure(structure, ["rater"])
 
 
 def test_a_score_that_is_no_whole_number_is_named_with_its_row():
-    with pytest.raises(BadResponses, match=r"'score': found 'two'"):
+    with refused(BadResponses, "column_found_no_score", name="score", word="'two'"):
         discreet.fit(frame_of([("e1", "q", "a", "1"), ("e1", "q", "b", "two")]), facets="rater")
 
 

@@ -19,6 +19,7 @@ from discreet.models.marginal import (
 )
 from discreet.models.marginal.estimator import expand_patterns
 from discreet.models.routing import look_for_routing
+from refusals import refused
 from stepped import chances, draw_answers, draw_thresholds, hold
 
 STEPS = (1, 3, 2)
@@ -144,7 +145,7 @@ def test_unused_categories_and_items_that_say_nothing_are_left_out():
 
 def test_an_unknown_distribution_is_refused():
     answers, _ = hold(8, 50, (2, 2))
-    with pytest.raises(BadUsage, match="ability must be one of normal, empirical"):
+    with refused(BadUsage, "ability_must_one_found", distributions="normal, empirical"):
         discreet.fit(answers, method="marginal", ability="uniform")
 
 

@@ -25,6 +25,7 @@ from discreet.models.noisy.margins import MarginsNoise, fit_margins
 from discreet.models.noisy.pairs import fit_noisy_pairs
 from discreet.models.noisy.released import estimate_release
 from discreet.privacy.mechanisms import mechanisms_for
+from refusals import refused
 
 
 def simulate(persons, items, rng, answered=1.0):
@@ -224,9 +225,9 @@ def test_pairs_on_a_graph_use_only_its_edges():
 
 def test_matrices_of_the_wrong_shape_are_refused():
     noise = MarginsNoise(1.0, 1.0, 1.0, 10, 3)
-    with pytest.raises(BadUsage, match="3 x 3 was expected"):
+    with refused(BadUsage, "matrix_expected_items_found", m="3", m_2="3"):
         fit_margins(np.zeros(3), np.zeros((4, 4)), noise=noise)
-    with pytest.raises(BadUsage, match="3 x 3 was expected for 3 items, found 3 x 4"):
+    with refused(BadUsage, "matrix_expected_items_found", m="3", m_2="3", m_3="3", shape="3 x 4"):
         fit_noisy_pairs(np.zeros((3, 4)), variance=1.0)
 
 

@@ -25,6 +25,7 @@ from discreet.answers.survey import Replication
 from discreet.errors import BadResponses, BadUsage, NotConverged, WarningKind
 from discreet.items.fit import MEAN_SQUARES, SLOPES
 from discreet.secure import SystemSource
+from refusals import refused
 
 METHODS = ["conditional", "refined", "spectral", "marginal"]
 
@@ -114,7 +115,7 @@ def test_an_anchor_without_a_displacement_says_why():
 
 def test_empirical_abilities_are_refused_with_weights():
     table = make_table(draw_answers(), w=[1.0] * 120)
-    with pytest.raises(BadUsage, match="abilities of 'marginal' are normal"):
+    with refused(BadUsage, "weights_abilities_marginal_normal"):
         discreet.fit(table, weight="w", method="marginal", ability="empirical")
 
 
@@ -229,39 +230,59 @@ def spoil(**changes):
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "code", "facts"),
     [
-        ({"w": (3, None)}, r"row 4, column 'w': person 'p3' has no weight"),
-        ({"w": (5, -0.5)}, r"row 6, column 'w': person 'p5' has the weight '-0.5'"),
-        ({"w": (5, float("inf"))}, r"person 'p5' has the weight 'inf'"),
-        ({"s": (9, "c")}, r"one primary sampling unit only: 'c'"),
-        ({"s": (9, None)}, r"row 10, column 's': person 'p9' has no value"),
-        ({"school": (2, None)}, r"row 3, column 'school': person 'p2' has no value"),
+        (
+            {"w": (3, None)},
+            "row_column_person_weight",
+            {"row": "4", "name": "w", "row_2": "p3", "more": "no weight"},
+        ),
+        ({"w": (5, -0.5)}, "row_column_person_weight", {"row": "6", "name": "w", "row_2": "p5"}),
+        (
+            {"w": (5, float("inf"))},
+            "row_column_person_weight",
+            {"row_2": "p5", "more": "the weight 'inf'"},
+        ),
+        ({"s": (9, "c")}, "strata_one_primary_sampling", {"listed": "'c'"}),
+        ({"s": (9, None)}, "row_column_person_no", {"row": "10", "name": "s", "row_2": "p9"}),
+        (
+            {"school": (2, None)},
+            "row_column_person_no",
+            {"row": "3", "name": "school", "row_2": "p2"},
+        ),
     ],
 )
-def test_bad_designs_are_refused_with_row_and_column(changes, words):
-    with pytest.raises(BadResponses, match=words):
+def test_bad_designs_are_refused_with_row_and_column(changes, code, facts):
+    with refused(BadResponses, code, **facts):
         discreet.fit(spoil(**changes), weight="w", strata="s", cluster="school")
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "code", "facts"),
     [
-        ({"strata": "s", "ignore": ["w", "school"]}, "say weight="),
-        ({"weight": "w", "replicates": "rep*", "replication": "jk1"}, "no column 'rep\\*'"),
-        ({"weight": "w", "replication": "jk1", **LEFT}, "needs replication="),
-        ({"weight": "w", "regularisation": 1.0, **LEFT}, "regularisation adds whole persons"),
+        ({"strata": "s", "ignore": ["w", "school"]}, "needs_column_weights_too", {}),
+        (
+            {"weight": "w", "replicates": "rep*", "replication": "jk1"},
+            "asks_columns_check_column",
+            {"how_often": "data frame has no column", "name": "rep*"},
+        ),
+        (
+            {"weight": "w", "replication": "jk1", **LEFT},
+            "replicates_replicates_needs_replication",
+            {},
+        ),
+        ({"weight": "w", "regularisation": 1.0, **LEFT}, "regularisation_adds_whole_persons", {}),
     ],
 )
-def test_bad_options_are_refused(options, words):
-    with pytest.raises(BadUsage, match=words):
+def test_bad_options_are_refused(options, code, facts):
+    with refused(BadUsage, code, **facts):
         discreet.fit(spoil(), **options)
 
 
 def test_a_replication_that_nobody_knows_is_refused():
-    with pytest.raises(BadUsage, match="replication must be one of"):
+    with refused(BadUsage, "replication_must_one_below"):
         Replication.parse("bootstrap")
-    with pytest.raises(BadUsage, match="K from 0 to below 1"):
+    with refused(BadUsage, "replication_must_one_below"):
         Replication.parse("fay:1")
 
 
@@ -583,14 +604,14 @@ def test_group_means_have_the_numbers_of_the_survey_package():
     np.testing.assert_allclose(means.se, R_MEAN_SE, rtol=1e-7)
     np.testing.assert_allclose(means.compare("a", "b")[:2], R_DIFFERENCE, rtol=1e-7)
     assert means.test.degrees == 2
-    with pytest.raises(BadUsage, match="there is no group 'd'"):
+    with refused(BadUsage, "no_group_choose_among", label="d"):
         means.compare("a", "d")
 
 
 def test_statistics_without_a_weighted_form_are_refused():
     answers = weigh(draw_answers())
     calibration = discreet.fit(answers)
-    with pytest.raises(BadUsage, match="would describe the persons of the sample"):
+    with refused(BadUsage, "refused_where_persons_weights_would"):
         find_dimensions(answers, calibration)
     with pytest.raises(BadUsage, match="counts are of whole persons"):
         discreet.count_pairs(answers)
@@ -670,7 +691,11 @@ def test_frames_with_a_method_called_sample_are_counted():
 
 
 def test_other_functions_say_where_weights_are_stated():
-    with pytest.raises(BadUsage, match=r"answers\.weigh"):
+    with refused(
+        BadUsage,
+        "no_keyword_reading_answers",
+        hint="Weights are keywords of fit, or of answers: answers.weigh(weight=...)",
+    ):
         discreet.count_pairs(make_table(draw_answers(), w=[1.0] * 120), weight="w")
 
 

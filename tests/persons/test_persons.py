@@ -14,6 +14,7 @@ from discreet.analysis import tabulate_scores
 from discreet.api.persons import score
 from discreet.errors import BadResponses, BadUsage
 from discreet.persons.measures import NormalPrior, abilities
+from refusals import refused
 
 DATA = Path(__file__).parents[1] / "data"
 SIMULATED = DATA / "simulated_300x12.csv"
@@ -82,12 +83,12 @@ def test_no_persons_give_no_abilities():
 
 
 def test_a_two_is_refused_with_its_place():
-    with pytest.raises(BadResponses, match="person 1 to item 0 is 2"):
+    with refused(BadResponses, "answer_person_item_abilities", person="1", item="0", item_2="2"):
         abilities([[1, 0], [2, 0]], [0.0, 0.0])
 
 
 def test_shapes_that_do_not_match_are_refused():
-    with pytest.raises(BadUsage, match="one difficulty for each item"):
+    with refused(BadUsage, "answers_must_table_person"):
         abilities([[1, 0]], [0.0, 0.0, 0.0])
 
 
@@ -221,22 +222,27 @@ def test_an_object_with_an_estimate_is_a_calibration():
 
 
 @pytest.mark.parametrize(
-    ("calibration", "options", "message"),
+    ("calibration", "options", "code", "facts"),
     [
-        ({"other": 0.0}, {}, "matched by name"),
-        ({"0": float("nan")}, {}, "none of the 1 items"),
-        (42, {}, "items and a difficulty"),
-        ({"0": 0.0}, {"method": "eap"}, "did you mean 'posterior'"),
-        ({"0": 0.0}, {"prior": NormalPrior(0, 1)}, "belongs to the method 'posterior'"),
+        ({"other": 0.0}, {}, "none_items_answers_difficulty", {}),
+        ({"0": float("nan")}, {}, "none_items_calibration_difficulty", {"n_names": "1"}),
+        (42, {}, "calibration_items_difficulty_each", {}),
+        (
+            {"0": 0.0},
+            {"method": "eap"},
+            "no_called_one_check_choice_name",
+            {"ask": "did you mean 'posterior'? Choose"},
+        ),
+        ({"0": 0.0}, {"prior": NormalPrior(0, 1)}, "prior_belongs_method_posterior_found", {}),
     ],
 )
-def test_wrong_use_is_explained(calibration, options, message):
-    with pytest.raises(BadUsage, match=message):
+def test_wrong_use_is_explained(calibration, options, code, facts):
+    with refused(BadUsage, code, **facts):
         score(np.array([[1, 0]]), calibration, **options)
 
 
 def test_a_prior_without_spread_is_refused():
-    with pytest.raises(BadUsage, match="positive SD"):
+    with refused(BadUsage, "prior_needs_finite_mean"):
         NormalPrior(0.0, 0.0)
 
 

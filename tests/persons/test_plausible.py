@@ -10,6 +10,7 @@ from discreet.errors import BadUsage
 from discreet.persons import scoring
 from discreet.persons.measures import NormalPrior
 from discreet.persons.plausible import code_columns
+from refusals import refused
 
 ITEMS = 8
 DIFFICULTY = np.linspace(-1.5, 1.5, ITEMS)
@@ -158,41 +159,57 @@ def test_many_different_numbers_enter_as_numbers():
 
 
 @pytest.mark.parametrize(
-    ("columns", "message"),
+    ("columns", "code", "facts"),
     [
-        ({"a": [1, 2]}, "needs one value for each of the 4 persons, found 2"),
-        ({"a": ["x"] * 4}, "has the one value 'x' for everybody"),
-        ({"a": [1, 1, 2, 2], "b": list("xxyy")}, "a, b say the same thing"),
+        ({"a": [1, 2]}, "column_needs_one_value", {"n_persons": "4", "n_labels": "2"}),
+        ({"a": ["x"] * 4}, "column_one_value_everybody", {"levels": "x"}),
+        ({"a": [1, 1, 2, 2], "b": list("xxyy")}, "columns_say_same_thing", {"columns": "a, b"}),
     ],
 )
-def test_columns_that_say_nothing_are_refused(columns, message):
-    with pytest.raises(BadUsage, match=message):
+def test_columns_that_say_nothing_are_refused(columns, code, facts):
+    with refused(BadUsage, code, **facts):
         code_columns(columns, 4)
 
 
 def test_many_different_words_are_refused():
-    with pytest.raises(BadUsage, match="has 40 different values that are not all numbers"):
+    with refused(BadUsage, "column_different_values_not", n_labelled="40"):
         code_columns({"school": [f"school {one}" for one in range(40)]}, 40)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "code", "facts"),
     [
-        ({"plausible": -1}, "must be from 0 to 1,000, found -1"),
-        ({"plausible": 1_000_000}, "must be from 0 to 1,000, found 1,000,000; 10 are usual"),
-        ({"plausible": 5, "method": "warm"}, "belong to the method 'posterior', found 'warm'"),
-        ({"plausible": 5, "prior": NormalPrior(0, 1)}, "leave out the prior"),
-        ({"regress": "grade"}, "no group column 'grade' to regress on .they have: none."),
+        (
+            {"plausible": -1},
+            "plausible_number_plausible_values",
+            {"most_plausible": "1,000", "plausible": "-1"},
+        ),
+        (
+            {"plausible": 1_000_000},
+            "plausible_number_plausible_values",
+            {"most_plausible": "1,000", "plausible": "1,000,000"},
+        ),
+        (
+            {"plausible": 5, "method": "warm"},
+            "plausible_values_regressions_belong",
+            {"method": "warm"},
+        ),
+        ({"plausible": 5, "prior": NormalPrior(0, 1)}, "plausible_values_regressions_estimate", {}),
+        (
+            {"regress": "grade"},
+            "answers_no_group_column_regress",
+            {"name": "grade", "groups": "none"},
+        ),
     ],
 )
-def test_contradictions_are_refused(options, message):
-    with pytest.raises(BadUsage, match=message):
+def test_contradictions_are_refused(options, code, facts):
+    with refused(BadUsage, code, **facts):
         discreet.score(draw(30, 9)[0], KNOWN, **options)
 
 
 def test_more_terms_than_persons_are_refused():
     answers = draw(6, 1)[0]
-    with pytest.raises(BadUsage, match="with 6 terms needs more persons with answers"):
+    with refused(BadUsage, "regression_terms_needs_more", n_terms="6"):
         discreet.score(answers, KNOWN, regress={"name": list("abcdef")})
 
 
@@ -200,7 +217,9 @@ def test_more_plausible_values_than_fit_into_memory_are_refused(monkeypatch):
     answers, _, _ = draw(30, 3)
     monkeypatch.setattr(scoring, "MOST_DRAWN", 299)
     assert discreet.score(answers, KNOWN, plausible=9).plausible.shape == (30, 9)
-    with pytest.raises(BadUsage, match="10 plausible values for each of 30 persons are 300"):
+    with refused(
+        BadUsage, "plausible_values_each_persons", plausible="10", persons="30", persons_2="300"
+    ):
         discreet.score(answers, KNOWN, plausible=10)
 
 

@@ -15,6 +15,7 @@ from discreet.errors import BadResponses, BadUsage
 from discreet.models.item_parameters import known_thresholds
 from discreet.persons.measures import NormalPrior, abilities
 from discreet.readers.calibrations import read_calibration
+from refusals import refused
 from stepped import chances, draw_answers, draw_codes, draw_thresholds, hold
 
 STEPS = (1, 3, 2, 4)
@@ -116,7 +117,9 @@ def test_arrays_have_the_abilities_of_answers():
 
 
 def test_arrays_with_a_category_beyond_the_steps_are_refused():
-    with pytest.raises(BadResponses, match=r"is 3; abilities need its categories, 0 to 2, or"):
+    with refused(
+        BadResponses, "answer_person_item_abilities", item_2="3", allowed="its categories, 0 to 2,"
+    ):
         abilities([[1, 3]], [[0.0, np.nan], [-1.0, 1.0]])
 
 
@@ -195,27 +198,27 @@ def test_an_item_that_lacks_a_threshold_is_not_scored():
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "code", "facts"),
     [
-        ({"step": [1, 3]}, "have the steps 1, 3; all of its steps from 1 on are needed"),
-        ({"step": [1, 1]}, "step 1 of item 'a' twice"),
-        ({"threshold": ["low", "high"]}, "must be numbers"),
+        ({"step": [1, 3]}, "item_steps_all_steps", {"listed": "1, 3"}),
+        ({"step": [1, 1]}, "step_item_twice_keep", {"step": "1", "name": "a"}),
+        ({"threshold": ["low", "high"]}, "step_threshold_both_must", {}),
     ],
 )
-def test_a_table_of_thresholds_that_cannot_be_used_is_refused(change, words):
+def test_a_table_of_thresholds_that_cannot_be_used_is_refused(change, code, facts):
     table = pd.DataFrame({"item": "a", "step": [1, 2], "threshold": [-1.0, 1.0], **change})
-    with pytest.raises(BadUsage, match=words):
+    with refused(BadUsage, code, **facts):
         score(np.array([[0], [1], [2]]), table)
 
 
 def test_answers_with_steps_need_thresholds():
     answers, _ = hold(7, 30, (2, 2))
-    with pytest.raises(BadResponses, match="knows its categories 0, 1 only"):
+    with refused(BadResponses, "item_category_calibration_knows", categories="0, 1"):
         score(answers, {"0": 0.0, "1": 1.0})
 
 
 def test_a_threshold_that_is_no_number_is_refused():
-    with pytest.raises(BadUsage, match="item 'a' has the thresholds"):
+    with refused(BadUsage, "item_thresholds_item_steps", item="a"):
         known_thresholds({"a": [0.0, np.nan], "b": 1.0})
 
 

@@ -33,6 +33,7 @@ from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import NoiseLaw
 from discreet.privacy.wall import release_statistics
 from discreet.secure import SeededSource
+from refusals import refused
 
 PURE = {"laplace-pairs", "laplace-margins", "randomized-response"}
 ADDITIVE = sorted(set(MECHANISMS) - {"randomized-response"})
@@ -275,7 +276,7 @@ def test_two_persons_in_two_forms_reach_what_the_accountant_allows(design):
 
 def test_mechanisms_that_take_no_notice_of_forms_are_not_attacked_with_them():
     for size in (formed(), Size(8, design="complete")):
-        with pytest.raises(BadUsage, match="takes no notice of forms"):
+        with refused(BadUsage, "mechanism_takes_no_notice"):
             run("pairs", size=size)
 
 
@@ -286,7 +287,7 @@ def test_a_typical_number_of_answers_is_set_where_there_are_weights(name):
     assert set_typical(made, None) is made
     with pytest.raises(BadUsage, match="at least"):
         set_typical(made, inf)
-    with pytest.raises(BadUsage, match="the same weight"):
+    with refused(BadUsage, "mechanism_gives_every_person"):
         set_typical(find_mechanism("pairs"), 3.0)
 
 
@@ -360,7 +361,7 @@ def test_declared_noise_that_is_a_little_too_small_is_refuted_without_chance():
 
 
 def test_a_mechanism_for_right_and_wrong_is_not_attacked_with_steps():
-    with pytest.raises(BadUsage, match="is for right and wrong answers"):
+    with refused(BadUsage, "mechanism_right_wrong_answers"):
         run("pairs", size=Size(6, 4, steps=3))
 
 
@@ -506,12 +507,12 @@ def test_two_runs_can_show_nothing_and_say_so():
 
 def test_an_audit_without_runs_or_power_is_refused():
     for bad in ({"runs": 1}, {"power": 1.0}, {"power": 0.0}):
-        with pytest.raises(BadUsage, match="at least 2 runs and a power"):
+        with refused(BadUsage, "audit_needs_least_runs"):
             run("pairs", **bad)
 
 
 def test_an_audit_that_would_not_end_is_refused_with_the_remedy():
-    with pytest.raises(BadUsage, match=r"at most 1,000,000 .* found 100,0.*ask for fewer"):
+    with refused(BadUsage, "audit_makes_most_releases", allowed_runs="1,000,000"):
         run("pairs", runs=10**20)
 
 

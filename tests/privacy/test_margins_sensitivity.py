@@ -21,6 +21,7 @@ from discreet.privacy.mechanisms.margins import (
 )
 from discreet.privacy.protocol import Public
 from discreet.secure import SeededSource
+from refusals import refused
 
 BOTH = list(Neighbours)
 RATIOS = (0, 1, 2, 5, 20)
@@ -204,7 +205,7 @@ def test_cells_are_the_totals_and_disagreements_of_the_weighted_counts():
 
 
 def test_unknown_typical_answers_are_refused():
-    with pytest.raises(BadUsage, match="at least 2"):
+    with refused(BadUsage, "answers_typical_number_answers"):
         Margins(answers=1)
-    with pytest.raises(BadUsage, match="clip must be positive"):
+    with refused(BadUsage, "must_positive_found_post_init", name="clip"):
         Margins(clip=0.0)

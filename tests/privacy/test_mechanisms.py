@@ -34,6 +34,7 @@ from discreet.privacy.mechanisms.comparisons import pick_comparison_mechanism
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import ComparedPublic, Public
 from discreet.secure import SeededSource
+from refusals import refused
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 CONTRIBUTING = PAGE.parents[1] / "CONTRIBUTING.md"
@@ -46,14 +47,16 @@ def test_every_mechanism_has_an_attack():
         budget = library.Budget(1.0, 0.0 if name in PURE else 1e-6)
         assert make_attacks(find_mechanism(name), budget, Size(10, 5), SeededSource(2))
     assert set(MECHANISMS) == {*ANSWERS, "group-means", "net-wins", "win-pairs"}
-    with pytest.raises(BadUsage, match="there is no mechanism called 'magic'"):
+    with refused(
+        BadUsage, "choose_one_find_mechanism", problem="there is no mechanism called 'magic'"
+    ):
         find_mechanism("magic")
 
 
 def test_every_mechanism_has_a_fit_and_those_for_answers_a_forecast():
     assert list(FITS) == list(MECHANISMS)
     assert list(FORECASTS) == list(ANSWERS)
-    with pytest.raises(BadUsage, match="plans know nothing about the mechanism net-wins"):
+    with refused(BadUsage, "plans_know_nothing_about", mechanism="net-wins"):
         forecast_noise(Setting(100, 10, 5, 1.0, mechanism="net-wins"))
 
 
@@ -68,7 +71,11 @@ def test_the_choice_of_a_mechanism_changes_right_behind_its_limits():
     assert (chosen.name, f"only {AUTO_PAIRS - 1} of" in why) == ("margins", True)
     chosen, why = pick(AUTO_PAIRS + 1, AUTO_PAIRS + 1)
     assert (chosen.name, f"more than {AUTO_PAIRS}" in why) == ("margins", True)
-    with pytest.raises(BadUsage, match="needs public parameters"):
+    with refused(
+        BadUsage,
+        "choose_one_find_mechanism",
+        problem="'auto' needs public parameters, the list and the cap",
+    ):
         find_mechanism("auto")
 
 

@@ -41,6 +41,7 @@ from discreet.privacy.mechanisms.pairs import (
 )
 from discreet.privacy.protocol import Public
 from discreet.secure import SeededSource
+from refusals import refused
 
 LOST = 1e-14
 
@@ -202,7 +203,7 @@ def test_graphs_that_are_hardly_ever_connected_are_not_overrated(items, share):
 
 def test_a_graph_that_may_never_be_connected_is_refused_with_a_way_out():
     public = Public(tuple(map(str, range(400))), 400, Neighbours.REPLACE_ONE, 1000)
-    with pytest.raises(BadUsage, match=r"use at least 0\.022, or noise_for='the drawn graph'"):
+    with refused(BadUsage, "random_graph_items_edge", items="0.022"):
         graph_sensitivity(public, 0.0075)
 
 
@@ -391,12 +392,14 @@ def test_unlucky_graphs_cannot_use_more_than_their_share_of_delta():
 def test_too_little_noise_is_refused_before_any_is_drawn():
     moves = graph_sensitivity(public_of(25, 25), 0.2)
     sigma = calibrate_graph(moves, 1.0, 1e-4)
-    with pytest.raises(BadBudget, match="break its own guarantee"):
+    with refused(BadBudget, "gives_delta_epsilon_above"):
         graph_spend(
             moves, sigma * Fraction(99, 100), Budget(1.0, 1e-4), mechanism="x", rho=Fraction(1)
         )
 
 
 def test_an_unknown_kind_of_noise_is_refused():
-    with pytest.raises(BadUsage, match="the drawn graph"):
+    with refused(
+        BadUsage, "noise_must_found_post_init", choices="'a random graph' or 'the drawn graph'"
+    ):
         SparsePairs(noise_for="averaged")

@@ -31,6 +31,7 @@ from discreet.readers.streamed import open_stream
 from discreet.tables import ids, sources
 from discreet.tables.formats import jsonl, labelled, workbook
 from discreet.tables.options import READING_FIELDS
+from refusals import refused
 from source_kinds import HeldPairs
 from spreadsheet_files import write_xlsx
 
@@ -626,9 +627,9 @@ RULE = "A release reads answers by stated rules"
 
 def check_refused(source, advice, items=("q1", "q2"), lowest=0, **words):
     """Check that a release refuses a reading that was detected, and names what to state."""
-    with pytest.raises(BadResponses, match=RULE) as refused:
+    with pytest.raises(BadResponses, match=RULE) as caught:
         read_listed(source, items, lowest, **words)
-    assert advice in str(refused.value)
+    assert advice in str(caught.value)
 
 
 def test_a_delimiter_that_the_rows_decide_on_is_not_released(tmp_path):
@@ -885,24 +886,28 @@ def test_a_wide_table_with_a_total_is_no_long_one(tmp_path):
     """A column called score beside listed items leaves no doubt."""
     path = tmp_path / "answers.csv"
     path.write_text("id,q1,q2,score\na,1,0,1\nb,1,1,2\n")
-    with pytest.raises(BadResponses, match="long or a wide table"):
+    with refused(BadResponses, "cannot_tell_whether_long"):
         read_responses(path)
     assert read_listed(path).answers == {"a": (1, 0), "b": (1, 1)}
 
 
 @pytest.mark.parametrize(
-    ("table", "message"),
+    ("table", "code", "facts"),
     [
-        ("id,Q1,q2\na,1,0\n", "'q1', and the table has 'Q1' instead"),
-        ("id,x,y\na,1,0\n", "has none of the listed items as a column"),
-        ("id,item,response\na,Q1,1\na,q2,1\n", "'q1', and the table has 'Q1' instead"),
-        ("id,item,response\na,x,1\n", "none of the listed items is in the data"),
+        ("id,Q1,q2\na,1,0\n", "list_names_item_table", {"item": "q1", "spelling": "Q1"}),
+        ("id,x,y\na,1,0\n", "none_listed_items_column", {}),
+        (
+            "id,item,response\na,Q1,1\na,q2,1\n",
+            "list_names_item_table",
+            {"item": "q1", "spelling": "Q1"},
+        ),
+        ("id,item,response\na,x,1\n", "none_listed_items_data", {}),
     ],
 )
-def test_a_list_that_does_not_fit_the_table_is_refused(tmp_path, table, message):
+def test_a_list_that_does_not_fit_the_table_is_refused(tmp_path, table, code, facts):
     path = tmp_path / "answers.csv"
     path.write_text(table)
-    with pytest.raises(BadResponses, match=message):
+    with refused(BadResponses, code, **facts):
         read_listed(path)
 
 

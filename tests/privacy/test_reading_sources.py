@@ -30,6 +30,7 @@ from discreet.publishing.spec import make_spec
 from discreet.readers.streamed import open_stream
 from discreet.tables import sources
 from discreet.tables.formats import jsonl, labelled, workbook
+from refusals import refused
 from source_kinds import (
     BUDGET,
     KINDS,
@@ -105,9 +106,9 @@ def read_listed(source, items=("q1", "q2"), persons=None, engine="auto", **words
 
 def check_refused(source, advice, **words):
     """Check that a release refuses what was detected, and says what to do."""
-    with pytest.raises(BadResponses, match=RULE) as refused:
+    with pytest.raises(BadResponses, match=RULE) as caught:
         read_listed(source, **words)
-    assert advice in str(refused.value)
+    assert advice in str(caught.value)
 
 
 def test_a_sheet_without_names_is_counted_from_column_a_and_row_1(tmp_path):
@@ -118,7 +119,7 @@ def test_a_sheet_without_names_is_counted_from_column_a_and_row_1(tmp_path):
         found = read_listed(path, ["1", "2", "3"], persons=3, header=False)
         assert (found["0"], found["2"]) == ((-1, 1, 0), (-1, 1, 1))
         assert found["1"] == (1 if mine[0] else -1, 0, 1)
-    with pytest.raises(BadResponses, match="row 4, column '3'"):
+    with refused(BadResponses, "bad_answer", where="b.xlsx, sheet 'one', row 4", column="3"):
         read_responses(
             write_xlsx(tmp_path / "b.xlsx", {"one": [*rows, [None, 1, "x"]]}), header=False
         )
@@ -204,7 +205,7 @@ def test_whole_numbers_of_any_size_are_ids_and_no_answers(number):
     ):
         assert Responses.from_dataframe(table).persons.tolist()[1] == str(number)
         assert list(read_listed(table)) == Responses.from_dataframe(table).persons.tolist()
-    with pytest.raises(BadResponses, match="where an answer should be"):
+    with refused(BadResponses, "bad_answer"):
         Responses.from_dataframe([{"id": "a", "q1": 1}, {"id": "b", "q1": number}])
     assert Responses.from_array([[1], [0]], persons=[5, number]).persons.tolist()[1] == str(number)
 
@@ -346,7 +347,7 @@ def test_a_log_without_samples_is_a_person_without_answers(tmp_path):
     turned = read_responses(tmp_path, person="question", item="model")
     assert turned.persons.tolist() == listed
     write_log(tmp_path, "b", {})
-    with pytest.raises(BadResponses, match="No file was read"):
+    with refused(BadResponses, "no_file_read_take"):
         read_responses(tmp_path)
 
 
@@ -414,7 +415,7 @@ def test_ids_that_a_file_has_in_exponents_are_refused(engine, tmp_path):
     judged = pd.DataFrame(
         {"judge": ids[:2].astype(float), "winner": ["x", "y"], "loser": ["y", "x"]}
     )
-    with pytest.raises(BadResponses, match="several judges"):
+    with refused(BadResponses, "column_found_large_rounded", role="judge"):
         read_comparisons(judged)
 
 

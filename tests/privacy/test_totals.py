@@ -26,6 +26,7 @@ from discreet.privacy.wall import release_statistics
 from discreet.readers.opening import open_answers
 from discreet.readers.streamed import batches
 from discreet.secure import SeededSource
+from refusals import refused
 from stepped import draw_codes
 from stepped import hold as hold_known
 
@@ -202,7 +203,7 @@ def test_each_person_is_counted_in_the_first_form_with_all_the_answers():
 def test_answers_that_are_not_all_in_one_form_are_refused():
     public = make_public(persons=2, steps=(1, 1, 1), forms=(("a", "b"), ("b", "c")))
     codes = np.array([[1, 1, -1], [1, 0, 1]], dtype=np.int8)
-    with pytest.raises(BadResponses, match=r"1 people have answers to items that are not all in"):
+    with refused(BadResponses, "people_answers_items_not", misfits="1"):
         release(hold(codes, (1, 1, 1)), public)
 
 
@@ -227,7 +228,12 @@ def test_who_is_refused_for_the_forms_is_said_of_the_answers_after_the_cap():
 def test_a_complete_design_with_a_gap_is_refused(neighbours):
     public = make_public(neighbours, persons=3, steps=(2, 1, 1), design="complete")
     codes = np.array([[2, 0, 1], [0, 1, 1], [1, -1, 0]], dtype=np.int8)
-    with pytest.raises(BadResponses, match=r"everybody answered every listed item, and 1 people"):
+    with refused(
+        BadResponses,
+        "design_complete_says_everybody_answered",
+        items="every listed item",
+        misfits="1",
+    ):
         release(hold(codes, (2, 1, 1)), public)
     whole = np.where(codes < 0, 0, codes)
     assert "takers" not in release(hold(whole, (2, 1, 1)), public).values
@@ -236,13 +242,13 @@ def test_a_complete_design_with_a_gap_is_refused(neighbours):
 def test_a_complete_design_of_more_persons_than_there_are_is_refused():
     public = make_public(persons=5, steps=(2, 1, 1), design="complete", is_fixed=True)
     codes = np.zeros((3, 3), dtype=np.int8)
-    with pytest.raises(BadResponses, match=r"all 5 people answered, and 2 have no answers"):
+    with refused(BadResponses, "design_complete_says_all", persons="5", silent="2"):
         release(hold(codes, (2, 1, 1)), public)
 
 
 def test_a_complete_design_leaves_no_room_for_a_cap():
     public = make_public(persons=5, steps=(2, 1, 1), design="complete", cap=2)
-    with pytest.raises(BadUsage, match=r"the cap of 2 takes answers from those with 3 items"):
+    with refused(BadUsage, "design_complete_says_everybody", max_answers="2", longest="3"):
         calibrate(public)
 
 

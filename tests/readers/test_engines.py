@@ -22,6 +22,7 @@ from discreet.counts import pairs as sparse
 from discreet.counts import planes as store
 from discreet.counts.kernels import group_persons
 from discreet.errors import BadUsage
+from refusals import refused
 
 
 @pytest.fixture(params=["NumPy", "planes", "rows"])
@@ -193,18 +194,18 @@ def test_thin_answers_go_sparse_and_full_ones_do_not():
 @pytest.mark.parametrize("bad", [-1, (1 << 30) + 1])
 def test_a_weight_out_of_range_is_refused(bad):
     planes = pack_rows(draw(10, 3, 0.0, 6))
-    with pytest.raises(BadUsage, match="between 0 and"):
+    with refused(BadUsage, "weights_must_lie_between"):
         memory.count_store(planes, lambda answered, right: np.full_like(answered, bad))
 
 
 def test_a_weight_that_is_not_whole_is_refused():
     planes = pack_rows(draw(10, 3, 0.0, 6))
-    with pytest.raises(BadUsage, match="whole number per person"):
+    with refused(BadUsage, "weighting_must_return_one"):
         memory.count_store(planes, lambda answered, right: answered / 2)
 
 
 def test_an_unknown_engine_is_refused_with_the_known_ones():
-    with pytest.raises(BadUsage, match="auto, memory"):
+    with refused(BadUsage, "no_engine_called_choose", engines="auto, memory, disk, spark"):
         count_pairs(SimpleNamespace(), engine="abacus")
 
 
@@ -250,9 +251,9 @@ def test_threads_come_from_the_call_then_the_environment(monkeypatch):
     finally:
         threads.set_threads(None)
     monkeypatch.setenv("DISCREET_THREADS", "many")
-    with pytest.raises(BadUsage, match="DISCREET_THREADS"):
+    with refused(BadUsage, "environment_variable_must_whole", variable="DISCREET_THREADS"):
         threads.thread_count()
-    with pytest.raises(BadUsage, match="from 1 to 4096, found 0"):
+    with refused(BadUsage, "number_threads_must_found", most_threads="4096", count="0"):
         threads.set_threads(0)
 
 

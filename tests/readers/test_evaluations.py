@@ -12,6 +12,7 @@ import pytest
 import discreet
 from commandline import discreet as run
 from discreet.errors import AssumedReading, BadResponses
+from refusals import refused
 
 WRITTEN = Path(__file__).parents[1] / "data" / "inspect.eval"
 
@@ -96,7 +97,7 @@ def test_a_sample_without_a_score_is_missing_and_its_model_counts(tmp_path):
 
 def test_partial_credit_needs_a_word_about_what_is_right(tmp_path):
     path = write_json(tmp_path / "log.json", inspect_log("m", {1: "C", 2: "P"}))
-    with pytest.raises(BadResponses, match="sample '2' of epoch 1"):
+    with refused(BadResponses, "bad_answer", where="log.json, sample '2' of epoch 1"):
         discreet.read_responses(path)
     assert discreet.read_responses(path, at_least=0.5).to_array().tolist() == [[1, 1]]
 
@@ -106,7 +107,9 @@ def test_of_several_scorers_one_must_be_named(tmp_path):
     for sample in log["samples"]:
         sample["scores"]["judge"] = {"value": {"style": 1, "truth": 0}}
     path = write_json(tmp_path / "log.json", log)
-    with pytest.raises(BadResponses, match="'match', 'judge/style', 'judge/truth'"):
+    with refused(
+        BadResponses, "these_scores_task_say", asked="'match', 'judge/style', 'judge/truth'"
+    ):
         discreet.read_responses(path)
     assert discreet.read_responses(path, response="judge/style").to_array().tolist() == [[1, 1]]
     assert discreet.read_responses(path, response="match").to_array().tolist() == [[1, 0]]
@@ -116,7 +119,9 @@ def test_epochs_are_repeated_attempts(tmp_path):
     log = inspect_log("m", {1: "C", 2: "I"})
     log["samples"] += [{**sample, "epoch": 2} for sample in log["samples"]]
     path = write_json(tmp_path / "log.json", log)
-    with pytest.raises(BadResponses, match="epoch 2"):
+    with refused(
+        BadResponses, "person_answered_item_more", second="log.json, sample '1' of epoch 2"
+    ):
         discreet.read_responses(path)
     assert discreet.read_responses(path, repeats="first").to_array().tolist() == [[1, 0]]
 
@@ -137,7 +142,7 @@ def test_a_damaged_log_is_refused_in_one_line(tmp_path, damage):
     else:
         path = tmp_path / "log.json"
         path.write_text('{"version": 2, "status": "success", "eval": ')
-    with pytest.raises(BadResponses, match="Inspect") as caught:
+    with refused(BadResponses, "damaged_log_inspect_version") as caught:
         discreet.read_responses(path)
     assert "\n" not in str(caught.value)
 
@@ -170,7 +175,11 @@ def test_filters_of_one_answer_are_repeated_attempts(tmp_path):
         for name, score in {"strict-match": 0.0, "flexible-extract": 1.0}.items()
     ]
     path = write_harness(tmp_path, "m", records, task="gsm8k")
-    with pytest.raises(BadResponses, match="line 2"):
+    with refused(
+        BadResponses,
+        "person_answered_item_more",
+        second="samples_gsm8k_2026-01-05T10-11-12.123456.jsonl, line 2",
+    ):
         discreet.read_responses(path)
     assert discreet.read_responses(path, repeats="last").to_array().tolist() == [[1]]
 

@@ -22,6 +22,7 @@ from discreet.readers.streamed.passes import stream_responses
 from discreet.tables import dataset
 from discreet.tables import resources as limits
 from discreet.tables.formats import jsonl
+from refusals import refused
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +82,7 @@ def test_json_lines_are_counted_as_in_memory(tmp_path, form):
             return
         try:
             expected = count_pairs(folder, engine="memory")
-        except BadResponses as refused:
+        except BadResponses:
             words = re.escape(str(refused).replace("the file", "it"))
             with pytest.raises(BadResponses, match=words):
                 count_pairs(folder, engine="duckdb")
@@ -142,7 +143,12 @@ def test_a_repeated_answer_is_named_with_both_lines_after_many_batches(tmp_path)
     records = [*as_records(people, "py-irt"), {"subject_id": "p03", "responses": {"q2": 1}}]
     file = write(tmp_path / "answers.jsonl", records)
     for engine in ("memory", "duckdb"):
-        with pytest.raises(BadResponses, match=r"answers.jsonl, line 4 and .*jsonl, line 31"):
+        with refused(
+            BadResponses,
+            "person_answered_item_more",
+            first_3="answers.jsonl, line 4",
+            second="answers.jsonl, line 31",
+        ):
             count_pairs(file, engine=engine)
 
 
@@ -198,6 +204,6 @@ def test_records_without_ids_in_several_files_are_refused(tmp_path, engine):
     """Numbered anew in each file, the first persons of both would become one."""
     for name, item in (("a", "q1"), ("b", "q2")):
         (tmp_path / f"{name}.jsonl").write_text(f'{{"{item}": 1, "q3": 0}}\n')
-    with pytest.raises(BadResponses, match="name no person, and there are 2 files"):
+    with refused(BadResponses, "records_name_no_person", files="2"):
         count_pairs(str(tmp_path / "*.jsonl"), engine=engine)
     assert count_pairs(tmp_path / "a.jsonl", engine=engine).persons == 1

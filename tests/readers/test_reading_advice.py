@@ -11,6 +11,7 @@ import pytest
 from commandline import discreet as typed
 from discreet import Budget, Ledger, Responses, count_pairs, fit, read_responses, release
 from discreet.errors import BadResponses
+from refusals import refused
 from spreadsheet_files import write_xlsx
 
 ITEMS = ["q0", "q1", "q2", "q3"]
@@ -84,15 +85,15 @@ def test_a_value_beside_a_listed_scale_is_never_called_missing(
     items = dict.fromkeys(ITEMS, steps)
     path = write(tmp_path / "survey.csv", X)
     for source in (path, pd.DataFrame(X, columns=ITEMS)):
-        with pytest.raises(BadResponses) as refused:
+        with pytest.raises(BadResponses) as caught:
             release(source, Budget(1.0), items=items, lowest=lowest)
-        assert advice in str(refused.value)
-        assert never not in str(refused.value)
-        assert not any("missing" in one.options for one in refused.value.remedies)
-    with pytest.raises(BadResponses) as refused:
+        assert advice in str(caught.value)
+        assert never not in str(caught.value)
+        assert not any("missing" in one.options for one in caught.value.remedies)
+    with pytest.raises(BadResponses) as caught:
         release(X, Budget(1.0), items=dict.fromkeys("0123", steps), lowest=lowest)
-    assert advice in str(refused.value) or steps == 1
-    assert never not in str(refused.value)
+    assert advice in str(caught.value) or steps == 1
+    assert never not in str(caught.value)
 
 
 @pytest.mark.parametrize("code", [6, 9, 99])
@@ -100,40 +101,40 @@ def test_a_value_that_stands_apart_is_asked_about_with_its_share(tmp_path, code)
     X = draw_scale(0, 3)
     X[10:18, 2] = code
     path = write(tmp_path / "survey.csv", X)
-    with pytest.raises(BadResponses, match=f"--missing {code}") as refused:
+    with pytest.raises(BadResponses, match=f"--missing {code}") as caught:
         release(path, Budget(1.0), items=dict.fromkeys(ITEMS, 3))
-    assert "8 of 1,600 answers" in str(refused.value)
-    with pytest.raises(BadResponses, match=f"{code} is far outside: it is 8 of 1,600") as refused:
+    assert "8 of 1,600 answers" in str(caught.value)
+    with pytest.raises(BadResponses, match=f"{code} is far outside: it is 8 of 1,600") as caught:
         fit(path)
-    assert f"(--missing {code})" in str(refused.value)
+    assert f"(--missing {code})" in str(caught.value)
 
 
 def test_a_rare_category_of_the_common_scale_is_not_called_missing(tmp_path):
     X = draw_scale(0, 3, n=3000)
     X[X[:, 1] == 3, 1] = 2
     X[7, 1] = 3
-    with pytest.raises(BadResponses, match="may be a slip") as refused:
+    with refused(BadResponses, "times_refuse_stray") as caught:
         fit(write(tmp_path / "survey.csv", X))
-    assert "--missing" not in str(refused.value)
-    assert not any("missing" in one.options for one in refused.value.remedies)
+    assert "--missing" not in str(caught.value)
+    assert not any("missing" in one.options for one in caught.value.remedies)
 
 
 def test_a_scale_around_zero_is_told_to_name_its_lowest_category(tmp_path):
-    with pytest.raises(BadResponses, match=r"\(--lowest -2\)") as refused:
+    with pytest.raises(BadResponses, match=r"\(--lowest -2\)") as caught:
         fit(write(tmp_path / "survey.csv", draw_scale(-2, 2)))
-    assert "--missing" not in str(refused.value)
+    assert "--missing" not in str(caught.value)
 
 
 def test_a_letter_that_many_cells_hold_is_an_option(tmp_path):
     letters = np.random.default_rng(3).choice(list("ABCDabcd"), (60, 4)).tolist()
     letters[0][0], letters[3][2], letters[9][1] = "n/a", '"A,B"', '"B,D"'
-    with pytest.raises(BadResponses) as refused:
+    with pytest.raises(BadResponses) as caught:
         read_responses(write(tmp_path / "test.csv", letters))
-    assert refused.value.remedies[0].asks == "key"
+    assert caught.value.remedies[0].asks == "key"
     letters[0][0] = "C"
-    with pytest.raises(BadResponses) as refused:
+    with pytest.raises(BadResponses) as caught:
         read_responses(write(tmp_path / "test.csv", letters))
-    assert "--missing" not in str(refused.value)
+    assert "--missing" not in str(caught.value)
 
 
 def test_release_offers_no_option_that_it_can_only_refuse():
@@ -161,19 +162,23 @@ def test_a_refusal_points_at_the_code_and_not_at_a_valid_answer(tmp_path, layout
         rows = [(p, item, X[p, k]) for p in range(50) for k, item in enumerate(ITEMS)]
         write(path, rows, ["person", "item", "response"])
     line, column = (22, "q1") if layout == "wide" else (2 + 20 * 4 + 1, "response")
-    with pytest.raises(BadResponses) as refused:
+    with pytest.raises(BadResponses) as caught:
         count_pairs(path, engine=engine)
-    assert str(refused.value).startswith(f"{path}, line {line}, column '{column}': found '9'")
+    assert str(caught.value).startswith(f"{path}, line {line}, column '{column}': found '9'")
 
 
 def test_a_refusal_points_at_the_word_among_numbers(tmp_path):
     X = draw_scale(1, 5, n=50).astype(object)
     X[20, 1] = "often"
-    with pytest.raises(BadResponses, match="line 22, column 'q1': found 'often'"):
+    with refused(
+        BadResponses, "bad_answer", where="survey.csv, line 22", column="q1", value="'often'"
+    ):
         fit(write(tmp_path / "survey.csv", X))
     X = draw_scale(1, 5, n=50)
     X[20, 1] = 9
-    with pytest.raises(BadResponses, match=r"Row 20, column 1 .*: found 9"):
+    with refused(
+        BadResponses, "answers_refuse_apart", reason="Answers go from 1 to 5, and 9 is far outside"
+    ):
         Responses.from_array(X)
 
 
@@ -222,9 +227,9 @@ def test_ordinary_tables_are_read_without_a_word(tmp_path):
 def test_two_persons_with_one_name_are_not_lost_without_a_word(tmp_path):
     path = tmp_path / "answers.csv"
     path.write_text("Name,q1,q2\nAnna,1,0\nBen,0,1\nAnna,0,1\n")
-    with pytest.raises(BadResponses, match=r"number the rows with ignore=\['Name'\]") as refused:
+    with pytest.raises(BadResponses, match=r"number the rows with ignore=\['Name'\]") as caught:
         read_responses(path, person="Name")
-    options = dict(refused.value.remedies[0].options)
+    options = dict(caught.value.remedies[0].options)
     assert options.pop("person") is None
     assert read_responses(path, **options).n_persons == 3
     with pytest.warns(UserWarning, match=r"'Anna' \(.*line 2 and .*line 4\)"):
@@ -235,7 +240,7 @@ def test_a_quotation_mark_that_is_not_closed_is_refused(tmp_path):
     """The rows behind it were read as one long text."""
     path = tmp_path / "answers.csv"
     path.write_text('id,q1,q2,note\na,1,0,x\nb,0,1,"\nc,1,1,y\nd,0,0,z\n')
-    with pytest.raises(BadResponses, match="line 3: a quotation mark is not closed"):
+    with refused(BadResponses, "line_quotation_mark_not", line="3"):
         read_responses(path, ignore="note")
     path.write_text('id,q1,q2,note\na,1,0,x\nb,0,1,"two\nlines"\nc,1,1,y\n')
     assert read_responses(path, ignore="note").n_persons == 3

@@ -9,6 +9,7 @@ from discreet.api.ranks import rank
 from discreet.errors import BadUsage
 from discreet.results import differences
 from discreet.results.estimate import Estimate, Solution, Status
+from refusals import refused
 
 
 def make(difficulty, se=0.1, covariance=None):
@@ -66,7 +67,7 @@ def test_a_number_of_items_that_means_nothing_is_refused(top):
 
 @pytest.mark.parametrize("level", [0.0, 1.0, 95])
 def test_a_level_that_means_nothing_is_refused(level):
-    with pytest.raises(BadUsage, match="level"):
+    with refused(BadUsage, "level_must_lie_between_found_use"):
         rank(make([1.0, 0.0]), 1, level=level)
 
 

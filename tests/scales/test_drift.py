@@ -19,6 +19,7 @@ from discreet.errors import BadUsage, DisconnectedItems, ItemsLeftOut, WarningKi
 from discreet.items.groups import adjust
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.scales.drift import Drift
+from refusals import refused
 from sizes import is_chance
 
 
@@ -140,18 +141,18 @@ def test_holm_adjusts_as_it_should():
 
 def test_what_cannot_be_compared_is_refused():
     one = make([0, 1, 2], [0.1] * 3)
-    with pytest.raises(BadUsage, match="found 1"):
+    with refused(BadUsage, "drift_shows_between_two", n_parts="1"):
         find_drift([one])
-    with pytest.raises(BadUsage, match="level"):
+    with refused(BadUsage, "level_must_lie_between_name_periods"):
         find_drift([one, one], level=2)
-    with pytest.raises(BadUsage, match="different names"):
+    with refused(BadUsage, "periods_need_many_different"):
         find_drift([one, one], periods=["a", "a"])
-    with pytest.raises(DisconnectedItems, match="at least 2"):
+    with refused(DisconnectedItems, "period_common_others_compared", fewest="2"):
         find_drift([one, make([0, 1], [0.1] * 2, ["q0", "new"])])
     apart = make([0, 1, 2], [0.1] * 3, ["a", "b", "c"])
-    with pytest.raises(DisconnectedItems, match="no item in common"):
+    with refused(DisconnectedItems, "period_order_time_no"):
         find_drift([one, one, apart, apart])
-    with pytest.raises(BadUsage, match="standard errors"):
+    with refused(BadUsage, "calibration_no_standard_errors"):
         find_drift([one, make([0, 1, 2], [np.nan] * 3)])
 
 
@@ -298,26 +299,26 @@ def test_periods_come_as_a_list_or_one_by_one():
 
 def test_answers_beside_a_calibration_are_refused():
     day, other = draw_cohorts(4)[:2]
-    with pytest.raises(BadUsage, match="period 1 holds answers, but period 2 does not"):
+    with refused(BadUsage, "period_holds_answers_period", true="1", lacking="2"):
         find_drift(day, fit(other))
 
 
 def test_too_few_persons_and_too_many_items_are_refused_with_a_remedy(monkeypatch):
     days = draw_cohorts(4)[:2]
     few = [day.select_persons(slice(0, 10)) for day in days]
-    with pytest.raises(BadUsage, match="needs more persons than that, found 20"):
+    with refused(BadUsage, "test_answers_estimates_numbers", persons="20"):
         find_drift(few)
     monkeypatch.setattr("discreet.scales.drift.MEMORY", 1e3)
-    with pytest.raises(BadUsage, match="compare the calibrations"):
+    with refused(BadUsage, "test_answers_needs_gb"):
         find_drift(days)
 
 
 def test_periods_without_common_items_are_refused_from_answers_too():
     day = draw_cohorts(4)[0]
     other = Responses.from_array(day.to_array(), [f"x{i}" for i in range(12)])
-    with pytest.raises(DisconnectedItems, match="at least 2"):
+    with refused(DisconnectedItems, "period_common_others_compared", fewest="2"):
         find_drift(day, other)
-    with pytest.raises(DisconnectedItems, match="no item in common"):
+    with refused(DisconnectedItems, "period_order_time_no"):
         find_drift(day, day, other, other)
 
 

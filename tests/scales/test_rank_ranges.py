@@ -13,6 +13,7 @@ from discreet.errors import BadUsage
 from discreet.results import differences
 from discreet.results.differences import Bars, count_sure, draw_law, find_differences
 from discreet.results.estimate import Estimate, Solution, Status
+from refusals import refused
 
 
 def make(difficulty, se=0.1, covariance=None, degrees=None):
@@ -252,15 +253,15 @@ def test_nothing_known_about_an_error_makes_either_order_as_likely():
 
 
 @pytest.mark.parametrize(
-    ("pair", "message"),
+    ("pair", "code", "facts"),
     [
-        (("q0", "q9"), "there is no item 'q9' among the 3"),
-        (("q0", "q2"), "'q2' has no number here"),
-        (("q0", "q0"), "compared with itself"),
+        (("q0", "q9"), "no_item_among_calibration", {"name": "q9", "n_items": "3"}),
+        (("q0", "q2"), "no_number_here_cannot", {"name": "q2"}),
+        (("q0", "q0"), "compared_itself_name_two", {}),
     ],
 )
-def test_items_that_cannot_be_compared_are_refused(pair, message):
-    with pytest.raises(BadUsage, match=message):
+def test_items_that_cannot_be_compared_are_refused(pair, code, facts):
+    with refused(BadUsage, code, **facts):
         compare_items(make([1.0, 0.0, np.nan]), *pair)
 
 

@@ -11,6 +11,7 @@ from commandline import LSAT_ITEMS, discreet
 from discreet.analysis import tabulate_scores
 from discreet.errors import BadUsage
 from discreet.scales.reported import ScaleTarget, parse_scale
+from refusals import refused
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +49,7 @@ def test_persons_get_the_wanted_mean_and_standard_deviation():
     "text", ["500", "500,100,1", "a,b", "0=500,1=", "0=1,b=2", "", "0=500,100"]
 )
 def test_what_is_no_scale_is_refused_with_two_examples(text):
-    with pytest.raises(BadUsage, match=r"such as 500,100, or two points.*0=500,1=600"):
+    with refused(BadUsage, "scale_scale_mean_standard"):
         parse_scale(text)
 
 
@@ -59,7 +60,7 @@ def test_a_scale_that_would_turn_persons_round_or_make_them_equal_is_refused(tex
 
 
 def test_persons_of_one_ability_have_no_scale():
-    with pytest.raises(BadUsage, match="two different abilities"):
+    with refused(BadUsage, "no_scale_give_these"):
         ScaleTarget(500, 100).settle([0.3, 0.3, np.nan])
 
 
@@ -159,7 +160,7 @@ def test_the_page_of_a_release_stays_in_logits(tmp_path):
 
 @pytest.mark.parametrize("ability", [[], [0.3], [0.3, np.nan], [0.3, 0.3]])
 def test_a_mean_and_sd_need_two_persons_who_differ(ability):
-    with pytest.raises(BadUsage, match="two different abilities or more"):
+    with refused(BadUsage, "no_scale_give_these"):
         library.Scale.from_persons(np.array(ability, dtype=float), mean=500, sd=100)
 
 

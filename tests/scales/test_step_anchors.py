@@ -7,6 +7,7 @@ import discreet
 from discreet.answers.pack import store_codes
 from discreet.api.scales import create_bank
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
+from refusals import refused
 
 STEPS = (1, 2, 3, 3, 2, 4, 3, 3)
 
@@ -116,32 +117,37 @@ def test_an_anchor_keeps_categories_that_nobody_used_here():
 
 
 @pytest.mark.parametrize(
-    ("anchors", "error", "words"),
+    ("anchors", "error", "code", "facts"),
     [
-        ({"3": [0.0, 1.0]}, BadResponses, "knows its categories 0, 1, 2 only"),
-        ({"3": 0.5}, BadResponses, "knows its categories 0, 1 only"),
-        ({"x": [0.0, 1.0]}, BadUsage, "items that the answers do not have: x"),
-        ({"3": [0.0, float("nan"), 1.0]}, BadUsage, "a number for each step"),
-        ({"3": [0.0, 1.0, 500.0]}, BadUsage, "in logits"),
-        ({}, BadUsage, "no anchor for any item"),
+        (
+            {"3": [0.0, 1.0]},
+            BadResponses,
+            "item_category_calibration_knows",
+            {"categories": "0, 1, 2"},
+        ),
+        ({"3": 0.5}, BadResponses, "item_category_calibration_knows", {"categories": "0, 1"}),
+        ({"x": [0.0, 1.0]}, BadUsage, "items_answers_do_not", {"unknown": "x"}),
+        ({"3": [0.0, float("nan"), 1.0]}, BadUsage, "item_thresholds_item_steps", {}),
+        ({"3": [0.0, 1.0, 500.0]}, BadUsage, "item_number_difficulties_thresholds", {}),
+        ({}, BadUsage, "no_anchor_any_item", {}),
     ],
 )
-def test_anchors_that_cannot_be_used_are_refused(anchors, error, words):
-    with pytest.raises(error, match=words):
+def test_anchors_that_cannot_be_used_are_refused(anchors, error, code, facts):
+    with refused(error, code, **facts):
         discreet.fit(draw(8).responses, anchors=anchors)
 
 
 @pytest.mark.parametrize(
-    ("rows", "words"),
+    ("rows", "code", "facts"),
     [
-        ("3,1,0\n3,3,1\n", "all of its steps"),
-        ("3,1,0\n3,1,1\n", "step 1 of item '3' twice"),
-        ("3,1,easy\n", "must be numbers"),
+        ("3,1,0\n3,3,1\n", "item_steps_all_steps", {}),
+        ("3,1,0\n3,1,1\n", "step_item_twice_keep", {"step": "1", "name": "3"}),
+        ("3,1,easy\n", "step_threshold_both_must", {}),
     ],
 )
-def test_a_table_of_anchors_needs_every_step_once(rows, words, tmp_path):
+def test_a_table_of_anchors_needs_every_step_once(rows, code, facts, tmp_path):
     (tmp_path / "anchors.csv").write_text("item,step,threshold\n" + rows)
-    with pytest.raises(BadUsage, match=words):
+    with refused(BadUsage, code, **facts):
         discreet.fit(draw(8).responses, anchors=tmp_path / "anchors.csv")
 
 

@@ -9,6 +9,7 @@ from discreet.persons.scoring import PersonStatus
 from discreet.readers.winsteps import read_item_file, read_person_file
 from discreet.report.formats import write_table
 from discreet.results.estimate import Status
+from refusals import refused
 
 # The layout of Winsteps: two heading lines, a semicolon before what has no ordinary measure,
 # numbers without a leading zero. Made up, after the manual's pages on IFILE= and PFILE=.
@@ -80,7 +81,7 @@ def test_without_scores_the_present_manual_decides(tmp_path):
 def test_rescaled_measures_are_refused_until_the_user_says_how(tmp_path):
     text = "ENTRY,MEASURE,ST,MODLSE,NAME\n1,450,1,10,a\n2,550,1,10,b\n"
     path = saved(tmp_path, text, "items.csv")
-    with pytest.raises(BadUsage, match="cannot be in logits"):
+    with refused(BadUsage, "measure_cannot_logits_say"):
         read_item_file(path)
     estimate = read_item_file(path, user_mean=500, user_scale=100)
     assert estimate.difficulty.tolist() == [-0.5, 0.5]
@@ -88,17 +89,29 @@ def test_rescaled_measures_are_refused_until_the_user_says_how(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "code", "facts"),
     [
-        ("", "no line begins with an entry number"),
-        ("person,item,response\n", "no line begins with an entry number"),
-        (";ENTRY MEASURE ST NAME\n1 0.5 1 a\n2 0.6 1 a\n", "two items are called 'a'"),
-        (";ENTRY MEASURE ST NAME\n1 hard 1 a\n", "MEASURE is 'hard'"),
-        (";ENTRY MEASURE ST COUNT SCORE NAME\n1 0.5\n", "has 2 fields"),
+        ("", "no_line_begins_entry", {}),
+        ("person,item,response\n", "no_line_begins_entry", {}),
+        (
+            ";ENTRY MEASURE ST NAME\n1 0.5 1 a\n2 0.6 1 a\n",
+            "two_items_called_items",
+            {"twice": "a"},
+        ),
+        (
+            ";ENTRY MEASURE ST NAME\n1 hard 1 a\n",
+            "entry_no_number_name",
+            {"label": "MEASURE", "text": "hard"},
+        ),
+        (
+            ";ENTRY MEASURE ST COUNT SCORE NAME\n1 0.5\n",
+            "line_blank_lines_not_counted",
+            {"n_fields": "2"},
+        ),
     ],
 )
-def test_a_file_that_is_no_item_file_is_refused(tmp_path, text, words):
-    with pytest.raises(BadResponses, match=words):
+def test_a_file_that_is_no_item_file_is_refused(tmp_path, text, code, facts):
+    with refused(BadResponses, code, **facts):
         read_item_file(saved(tmp_path, text))
 
 
@@ -153,5 +166,5 @@ def test_an_estimate_is_written_as_csv_and_parquet(tmp_path):
     lines = (tmp_path / "e.csv").read_text().splitlines()
     assert lines[0].startswith("item,difficulty,se")
     assert lines[3].startswith("easy,,,")
-    with pytest.raises(BadUsage, match="ending"):
+    with refused(BadUsage, "ending_says_how_write"):
         write_table(tmp_path / "e.doc", estimate)

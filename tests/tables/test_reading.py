@@ -19,6 +19,7 @@ from discreet.coding.reading import (
 from discreet.errors import BadResponses, BadUsage
 from discreet.studio.inspecting import FIELDS
 from discreet.tables.options import READING_FIELDS
+from refusals import refused
 
 NAMES = set(READING_FIELDS)
 RELEASED = {name for name, entry in READING_FIELDS.items() if entry.release}
@@ -83,9 +84,9 @@ def test_answers_are_read_by_one_value_or_by_keywords(tmp_path):
     reading = Reading(**words)
     assert read_responses(path, reading=reading) == read_responses(path, **words)
     assert discreet.count_pairs(path, reading=reading).items == ("q1", "q2")
-    with pytest.raises(BadUsage, match="must be of the type Reading; found"):
+    with refused(BadUsage, "must_found_nothing_read", wanted="of the type Reading"):
         read_responses(path, reading=words)
-    with pytest.raises(BadUsage, match=r"Did you mean ignore\?"):
+    with refused(BadUsage, "no_keyword_reading_answers", hint="Did you mean ignore?"):
         read_responses(path, ignored="age")
 
 
@@ -122,13 +123,13 @@ def test_names_in_two_rows_are_joined(tmp_path):
     assert answers.items == ("Task 1 a)", "Task 1 b)")
     assert answers.to_array().tolist() == [[1, 0], [0, 1]]
     path.write_text("Name,Task 1,\n,a),b)\nann,oops,0\nbob,0,1\n")
-    with pytest.raises(BadResponses, match="line 3, column 'Task 1 a\\)'"):
+    with refused(BadResponses, "bad_answer", where="two.csv, line 3", column="Task 1 a)"):
         discreet.read_responses(path, header_rows=2, person="Name")
-    with pytest.raises(BadUsage, match="header_rows must be 1 or 2"):
+    with refused(BadUsage, "must_found_check_choice", name="header_rows", allowed="1 or 2"):
         discreet.read_responses(path, header_rows=3)
 
 
 @pytest.mark.parametrize("words", [{"blank": "wrong"}, {"header_rows": 2}])
 def test_a_release_reads_blanks_and_names_by_its_fixed_rules(words):
-    with pytest.raises(BadUsage, match="a release reads every row"):
+    with refused(BadUsage, "release_reads_every_row"):
         discreet.Reading(**words, listed=frozenset("ab"))

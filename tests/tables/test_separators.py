@@ -5,6 +5,7 @@ import pytest
 from commandline import discreet
 from discreet import fit, read_comparisons, read_responses
 from discreet.errors import BadResponses, BadUsage
+from refusals import refused
 
 ROWS = [["id", "Q1", "Q2"], ["a", "1", "0"], ["b", "0", "1"], ["c", "1", "1"]]
 PLAIN = [[1, 0], [0, 1], [1, 1]]
@@ -39,9 +40,9 @@ def test_a_delimiter_can_be_named(write, sign, said):
 def test_another_delimiter_is_named_in_the_message(write):
     ended = discreet("fit", write(join(":")))
     assert (ended.code, "(--delimiter ':')" in ended.err) == (3, True)
-    with pytest.raises(BadResponses, match="several spaces"):
+    with refused(BadResponses, "fields_seem_separated_several"):
         read_responses(write(join("   ")))
-    with pytest.raises(BadUsage, match="one sign"):
+    with refused(BadUsage, "delimiter_must_one_sign"):
         read_responses(write(join(":")), delimiter="::")
 
 
@@ -63,7 +64,7 @@ def test_the_line_that_tells_excel_about_the_delimiter_is_no_row(write):
 def test_row_names_that_r_writes_without_a_name_are_the_persons(write):
     answers = read_responses(write('"Q1" "Q2"\n"ann" 1 0\n"bob" 0 1\n', "r.txt"))
     assert answers.persons.tolist() == ["ann", "bob"]
-    with pytest.raises(BadResponses, match="found 3 fields"):
+    with refused(BadResponses, "line_found_first_row", n_fields="3 fields"):
         read_responses(write("Q1,Q2\n1,0,\n0,1,\n"))  # a comma too many is no row name
 
 
@@ -100,7 +101,7 @@ def test_files_without_names_number_their_columns(write):
     answers = read_responses(path, header=False, person="1")
     assert (answers.items, answers.persons.tolist()) == (("2", "3"), ["7", "8", "9"])
     assert answers.to_array().tolist() == PLAIN
-    with pytest.raises(BadResponses, match="line 2, column '1': found '8'"):
+    with refused(BadResponses, "bad_answer", where="answers.csv, line 2", column="1", value="'8'"):
         read_responses(write("1,0,1\n8,1,1\n"), header=False)
 
 

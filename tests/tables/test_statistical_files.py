@@ -13,6 +13,7 @@ from commandline import discreet
 from discreet import read_responses
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.tables.formats import labelled
+from refusals import refused
 
 FRAME = pd.DataFrame(
     {"id": ["a", "b", "c", "d"], "Q1": [1.0, 0.0, 1.0, np.nan], "Q2": [0.0, 1.0, 1.0, 0.0]}
@@ -99,14 +100,16 @@ def test_a_code_beside_labels_of_right_and_wrong_is_refused_by_its_label(tmp_pat
     frame = FRAME.assign(Q1=[1.0, 2.0, 0.0, 1.0])
     labels = {"Q1": {1.0: "correct", 2.0: "incorrect", 0.0: "not reached"}}
     path = write(tmp_path, frame=frame, variable_value_labels=labels)
-    with pytest.raises(BadResponses, match="row 3, column 'Q1': found 'not reached'"):
+    with refused(
+        BadResponses, "bad_answer", where="answers.sav, row 3", column="Q1", value="'not reached'"
+    ):
         read_responses(path)
     with pytest.warns(UserWarning, match="value labels"):
         answers = read_responses(path, missing="not reached")
     assert answers.to_array()[:, 0].tolist() == [1, 0, -1, 1]
     del labels["Q1"][0.0]
     path = write(tmp_path, frame=frame, variable_value_labels=labels)
-    with pytest.raises(BadResponses, match=r"found '0 \(without a label\)'"):
+    with refused(BadResponses, "bad_answer", value="'0 (without a label)'"):
         read_responses(path)
 
 
@@ -162,23 +165,32 @@ def test_a_damaged_file_is_one_clear_line(tmp_path, kind, share):
 def test_a_file_with_the_wrong_name_or_an_incredible_size_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "a.sav"
     path.write_text("id,Q1\na,1\n")
-    with pytest.raises(BadResponses, match="named like a file of a statistical program"):
+    with refused(
+        BadResponses,
+        "named_like_not_one",
+        description="a file of a statistical program (SPSS, Stata, SAS)",
+    ):
         read_responses(path)
     monkeypatch.setattr(labelled, "MOST_CELLS", 10)
-    with pytest.raises(BadResponses, match="4 rows of 3 columns"):
+    with refused(BadResponses, "says_holds_rows_columns", n_rows="4", n_names="3"):
         read_responses(write(tmp_path))
 
 
 def test_without_the_extra_the_message_names_it(tmp_path, monkeypatch):
     path = write(tmp_path)
     monkeypatch.setitem(sys.modules, "pyreadstat", None)
-    with pytest.raises(MissingExtra, match=r"file of SPSS.*install .*\[files\]"):
+    with refused(
+        MissingExtra,
+        "needs_optional_dependency_group",
+        feature="answers.sav is a file of SPSS; reading it",
+        extra="files",
+    ):
         read_responses(path)
     assert discreet("fit", path).code == 2
 
 
 def test_names_are_part_of_the_file(tmp_path):
-    with pytest.raises(BadUsage, match="names its columns by itself"):
+    with refused(BadUsage, "names_columns_itself_leave"):
         read_responses(write(tmp_path), header=False)
 
 

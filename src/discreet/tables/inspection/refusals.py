@@ -72,6 +72,13 @@ class BadAnswer(BadResponses):
 
     found: RefusedCell | None = None
 
+    def _explain(self) -> tuple[str, dict[str, object]]:
+        code, facts = super()._explain()
+        cell = self.found
+        if facts or cell is None:
+            return code, facts
+        return code, {"where": cell.where, "column": cell.column, "value": show(cell.value)}
+
 
 @dataclass(frozen=True)
 class RefusedCell:
