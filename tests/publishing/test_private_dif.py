@@ -20,6 +20,7 @@ from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import NoiseLaw, Public
 from discreet.publishing.group_differences import _draw_scores, _find_chance
 from discreet.secure import SeededSource
+from refusals import refused
 
 ITEMS = [f"i{number:02}" for number in range(20)]
 NAMES = ["de", "fr", "it"]
@@ -224,3 +225,38 @@ def test_groups_of_answers_that_stay_where_they_are_are_refused_with_the_remedy(
             items=list(answers.items),
             design="unknown",
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("groups", [2, 3])
+def test_a_plan_says_how_sure_a_comparison_will_be(groups):
+    study = discreet.plan(persons=2500 * groups, items=20, epsilon=1.0, groups=groups)
+    dif = compare(draw(4, groups=groups), names=NAMES[:groups])
+    assert study.mechanism == "residuals"
+    assert study.difference_se == pytest.approx(dif.se.mean(), rel=0.1)
+    fewer = discreet.plan(persons=1000 * groups, items=20, epsilon=1.0, groups=groups)
+    assert fewer.difference_se > 1.5 * study.difference_se
+
+
+def test_a_plan_names_the_difference_that_is_found_in_four_of_five():
+    study = discreet.plan(persons=3000, items=10, epsilon=1.0, groups=3)
+    rng = np.random.default_rng(0)
+    scores = rng.standard_normal((20_000, 10, 2))
+    limit = np.quantile(np.abs(scores).max(axis=(1, 2)), 0.95)
+    truth = np.zeros((10, 1))
+    truth[0] = study.difference_found
+    moved = scores[..., :1] + (truth - truth.mean()) / study.difference_se
+    # The share of so many draws lies within .01 of .8; one group differs.
+    assert np.mean(np.abs(moved[:, 0, 0]) > limit) == pytest.approx(0.8, abs=0.015)
+
+
+def test_a_plan_of_groups_needs_a_mechanism_that_compares_them():
+    for words in ({"groups": 1}, {"groups": 2, "mechanism": "margins"}):
+        with refused(BadUsage, "groups_compared_mechanism_residuals"):
+            discreet.plan(persons=1000, items=20, epsilon=1.0, **words)
+
+
+def test_the_command_plans_a_comparison():
+    words = ("plan", "--persons", "5000", "--items", "20", "--epsilon", "1", "--groups", "2")
+    shown = json.loads(command(*words, "--json").out)
+    assert shown["difference_found"] > 3.5 * shown["difference_se"] > 0.2
+    assert f"{shown['difference_se']:.3f} logits, its standard error" in command(*words).out

@@ -309,6 +309,9 @@ class PlanOptions:
     design: Annotated[
         str, option("NAME", "Who answers which items: uniform (at random) or booklets.")
     ] = "uniform"
+    groups: Annotated[
+        int, option("K", "Also plan a comparison of K groups of one size (release --dif).", min=0)
+    ] = 0
 
 
 def plan(
@@ -369,6 +372,11 @@ def _show(study: Plan, top: int | None) -> None:
     if study.threshold_rmse is not None:
         say(f"The same of thresholds          {study.threshold_rmse:.3f} logits")
     say(f"The same without privacy        {study.rmse_without_privacy:.3f} logits")
+    if study.difference_se is not None:
+        say(f"Difference of two groups        {study.difference_se:.3f} logits, its standard error")
+        say(
+            f"Found in 80% of releases        one item that differs by {study.difference_found:.2f}"
+        )
     lost = study.persons - study.equivalent_persons
     say(
         f"Equal to losing                 {lost:,} of the "

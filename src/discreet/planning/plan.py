@@ -33,6 +33,7 @@ from discreet.planning.study import (
     MOST_SPREAD,
     Assumptions,
     Setting,
+    forecast_difference,
 )
 from discreet.privacy.accounting import Neighbours, as_neighbours, surest_belief
 from discreet.privacy.accounting.spend import GaussianBound, largest_mu, tail_probability
@@ -143,6 +144,8 @@ SHOWN_EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 ORDERED_GAP = 0.5
 #: How often two items shall come out in the right order to be called clearly apart.
 CLEARLY = 0.95
+#: How often a difference between groups shall be found to be called visible.
+OFTEN = 0.8
 #: What a plan says as plain values, in this order.
 PLAIN = (
     *("persons", "items", "answers", "epsilon", "delta", "mechanism", "rmse"),
@@ -169,6 +172,8 @@ class Plan(Tabular):
     threshold_rmse
         Predicted error of the released thresholds, where items have several steps; ``rmse`` is
         then that of their locations.
+    difference_se
+        Predicted standard error of an item's difference between two of the ``groups``.
 
     Examples
     --------
@@ -183,6 +188,7 @@ class Plan(Tabular):
     rmse_without_privacy: float
     solved: str = "rmse"
     threshold_rmse: float | None = None
+    difference_se: float | None = None
 
     from_answers = False
 
@@ -255,6 +261,20 @@ class Plan(Tabular):
         """
         return clear_gap(self.rmse, self.setting.assumptions.difficulty_spread)
 
+    @property
+    def difference_found(self) -> float | None:
+        """How large a difference of one item is found in 80% of releases, in logits.
+
+        At 5% for all items and groups together.
+        """
+        if self.difference_se is None:
+            return None
+        tests = self.items * (self.setting.groups - 1)
+        normal = NormalDist()
+        critical = -normal.inv_cdf((1 - 0.95 ** (1 / tests)) / 2)
+        reach = (critical + normal.inv_cdf(OFTEN)) * self.difference_se
+        return reach / (1 - 1 / self.items)  # the others share what one item differs
+
     @checked
     def top_overlap(self, top: int) -> float:
         """Return the share of the truly hardest ``top`` items that the release will find."""
@@ -309,6 +329,8 @@ class Plan(Tabular):
         plain = {name: getattr(self, name) for name in PLAIN}
         if self.steps > 1:
             plain |= {"steps": self.steps, "threshold_rmse": self.threshold_rmse}
+        if self.setting.groups:
+            plain |= {name: getattr(self, name) for name in ("difference_se", "difference_found")}
         return {**plain, "neighbours": str(self.neighbours), "warnings": list(self.warnings)}
 
 
@@ -328,6 +350,7 @@ def plan(
     ability_spread: float = 1.0,
     ability_mean: float = 0.0,
     design: PlannedDesign = "uniform",
+    groups: int = 0,
 ) -> Plan:
     """Plan a private release before there is any data.
 
@@ -357,6 +380,9 @@ def plan(
     design
         Who answers which items: ``"uniform"``, a random part; ``"booklets"``, two neighbouring
         blocks of items, in a ring, as :func:`discreet.simulate` gives them out.
+    groups
+        Into how many groups of one size the persons fall, which :func:`discreet.release_dif`
+        compares; the plan then has ``difference_se`` and ``difference_found`` too.
 
     Examples
     --------
@@ -367,7 +393,7 @@ def plan(
     >>> discreet.plan(items=50, answers=20, epsilon=1.0, target_rmse=0.1).solved
     'persons'
     """
-    mechanism = mechanism or ("totals" if steps > 1 else "margins")
+    mechanism = mechanism or ("residuals" if groups else "totals" if steps > 1 else "margins")
     check_mechanism(mechanism)
     find_mechanism(mechanism)
     assumed = Assumptions(difficulty_spread, ability_spread, ability_mean)
@@ -392,6 +418,7 @@ def plan(
             assumptions=assumed,
             steps=steps,
             design=design,
+            groups=groups,
         )
 
     if missing == "target":
@@ -423,14 +450,15 @@ def make_plan(setting: Setting, solved: str = "rmse") -> Plan:
     """Predict the errors of a complete setting."""
     without = predict_rmse_without_privacy(setting)
     thresholds = predict_threshold_rmse(setting)
-    return Plan(setting, predict_rmse(setting), without, solved, thresholds)
+    difference = forecast_difference(setting) if setting.groups else None
+    return Plan(setting, predict_rmse(setting), without, solved, thresholds, difference)
 
 
 def _plan_each(setting: Setting, names: Sequence[str]) -> Iterator[tuple[str, Plan]]:
     for name in names:
         # Delta 0 is out of reach of Gaussian noise, whatever its amount.
         with suppress(BadBudget):
-            yield name, make_plan(replace(setting, mechanism=name))
+            yield name, make_plan(replace(setting, mechanism=name, groups=0))
 
 
 def order_probability(rmse: float, spread: float) -> float:

@@ -9,7 +9,7 @@ checked by doing it: made-up answers, the real wall, the real estimator. Slow, a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -28,6 +28,7 @@ from discreet.models.noisy.totals import expect_forms, thin_form
 from discreet.models.noisy.totals.fit import TotalsForecast, assume_thresholds, forecast_totals
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms import check_steps_taken, find_mechanism
+from discreet.privacy.mechanisms.residuals import LAST
 from discreet.privacy.mechanisms.totals import unpack_shapes
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import NoiseCalibration, Public
@@ -41,7 +42,7 @@ GRAPH_SEED = 7
 #: Logits: below, all items are alike; above, hardly any answer is uncertain.
 LEAST_SPREAD, MOST_SPREAD = 0.001, 5.0
 #: More items take minutes and gigabytes; there are fewer people.
-MOST_ITEMS, MOST_PERSONS = 100_000, 10**12
+MOST_ITEMS, MOST_PERSONS, MOST_GROUPS = 100_000, 10**12, 100
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Setting:
 
     They are drawn at random, or are two neighbouring blocks of items (``design="booklets"``, as
     :func:`discreet.simulate` gives them out). Every item has as many ``steps``: 1 for right and
-    wrong.
+    wrong. With ``groups`` the persons are in so many groups of one size, which are compared.
     """
 
     persons: int
@@ -94,6 +95,7 @@ class Setting:
     assumptions: Assumptions = field(default_factory=Assumptions)
     steps: int = 1
     design: PlannedDesign = "uniform"
+    groups: int = 0
 
     def __post_init__(self) -> None:
         if self.design not in get_args(PlannedDesign):
@@ -118,6 +120,12 @@ class Setting:
                 f"answers per person must lie between 2 and the {self.items} items, found "
                 f"{self.answers}: one answer alone compares no two items"
             )
+        if self.groups and not (self.mechanism == "residuals" and 2 <= self.groups <= MOST_GROUPS):
+            raise BadUsage(
+                f"groups are compared by the mechanism residuals, from 2 to {MOST_GROUPS} of them; "
+                f"found groups={self.groups} and the mechanism {self.mechanism}. Leave out the "
+                "mechanism, or the groups"
+            )
         if not 2 <= self.persons <= MOST_PERSONS:
             raise BadUsage(
                 f"persons must lie between 2 and {MOST_PERSONS:,}, found {self.persons:,}"
@@ -139,6 +147,8 @@ class Setting:
             self.persons if is_counted else None,
             steps=(self.steps,) * self.items,
             design="complete" if self.answers == self.items else "random",
+            group_column="group" if self.groups else "",
+            groups=tuple(f"group {number}" for number in range(self.groups)),
         )
 
     def calibrate(self) -> NoiseCalibration:
@@ -366,6 +376,16 @@ def forecast_residuals(setting: Setting) -> TotalsForecast:
 
     Items do not hang together but for a person's total, so that a few stand for many.
     """
+    known = find_residual_information(setting, ("rough", LAST), setting.persons)
+    spread = setting.assumptions.difficulty_spread
+    error = sqrt(float(np.mean(1 / (known + spread**-2))))
+    return TotalsForecast(error, error)
+
+
+def find_residual_information(
+    setting: Setting, rounds: Sequence[str], persons: float
+) -> FloatArray:
+    """Return what rounds of residuals of so many persons say of each item: 1 / variance."""
     calibration, assumed = setting.calibrate(), setting.assumptions
     difficulty = assume_thresholds((1,) * min(setting.items, 300), assumed.difficulty_spread)[:, 0]
     normal = np.linspace(-4, 4, 41)
@@ -374,16 +394,21 @@ def forecast_residuals(setting: Setting) -> TotalsForecast:
     chance = logistic(ability[:, None] - difficulty)
     left = 1 - 1 / setting.answers  # of a variance, once the person's total is known
     steep = weight @ (chance * (1 - chance)) / weight.sum() * left
-    steep *= setting.persons * setting.answers / setting.items
+    steep *= persons * setting.answers / setting.items
     typical, clip = calibration.settings["typical"], calibration.settings["clip"]
+    centres = {"rough": 0 * difficulty, LAST: difficulty}
     precision = np.zeros_like(steep)
-    for name, centre in (("rough", 0 * difficulty), ("residual", difficulty)):
-        steps = np.rint(centre * 2**CENTRE_BITS).astype(np.int64)
+    for name in rounds:
+        steps = np.rint(centres[name] * 2**CENTRE_BITS).astype(np.int64)
         slope = Centre.around(steps, typical, clip).unit * min(clip, 1.0) * steep
         precision += slope**2 / calibration.laws[name].variance
-    known = 1 / (1 / np.maximum(precision, 1e-12) + 1 / steep)
-    error = sqrt(float(np.mean(1 / (known + assumed.difficulty_spread**-2))))
-    return TotalsForecast(error, error)
+    return np.asarray(1 / (1 / np.maximum(precision, 1e-12) + 1 / steep))
+
+
+def forecast_difference(setting: Setting) -> float:
+    """Say the standard error of an item's difference between two of the setting's groups."""
+    known = find_residual_information(setting, (LAST,), setting.persons / setting.groups)
+    return sqrt(2 * float(np.mean(1 / known)) * (1 - 1 / setting.items))
 
 
 #: Mechanisms whose forecast knows items that are given out at random, and nothing else.
