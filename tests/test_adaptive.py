@@ -16,6 +16,7 @@ from discreet.answers.pack import store_codes
 from discreet.api.scales import create_bank
 from discreet.errors import BadUsage
 from discreet.persons.measures import NormalPrior
+from refusals import refused
 
 LADDER = {f"q{k}": b for k, b in enumerate(np.linspace(-3, 3, 61))}
 
@@ -77,28 +78,32 @@ def test_no_item_is_left_when_all_were_used():
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "code", "facts"),
     [
-        (lambda: next_item(LADDER, 0.0, used=["Q1"]), "matched by name"),
-        (lambda: discreet.next_item(LADDER, 0.0, used="q1"), "a list"),
-        (lambda: next_item(LADDER, float("nan")), "finite"),
-        (lambda: item_information(LADDER, [[0.0]]), "finite number"),
-        (lambda: start(LADDER, target_se=0.0), "target_se"),
-        (lambda: start(LADDER, max_items=0), "max_items"),
-        (lambda: start(LADDER, method="ml"), "no maximum"),
-        (lambda: start(LADDER, prior=NormalPrior(0, 1)), "posterior"),
-        (lambda: start(LADDER).answer(0.5), "right"),
-        (lambda: start(LADDER).answer(True, "other"), "matched by name"),
-        (lambda: start({"a": 0.0}).answer(True).answer(True), "over"),
-        (lambda: start(LADDER).answer(1, "q1").answer(1, "q1"), "before"),
-        (lambda: Rules(at_most={"algebra": 3}), "algebra"),
-        (lambda: Rules({"a": "x"}, shares={"x": 0.0}), "positive"),
-        (lambda: Rules(among=0), "among"),
-        (lambda: Exposure(0.0), "between 0 and 1"),
+        (lambda: next_item(LADDER, 0.0, used=["Q1"]), "calibration_no_difficulty_items", {}),
+        (
+            lambda: discreet.next_item(LADDER, 0.0, used="q1"),
+            "must_found_nothing_read",
+            {"wanted": "a list"},
+        ),
+        (lambda: next_item(LADDER, float("nan")), "ability_must_finite_number_found", {}),
+        (lambda: item_information(LADDER, [[0.0]]), "ability_must_finite_number", {}),
+        (lambda: start(LADDER, target_se=0.0), "target_se_must_positive", {}),
+        (lambda: start(LADDER, max_items=0), "max_items_must_more", {}),
+        (lambda: start(LADDER, method="ml"), "method_must_warm_posterior", {}),
+        (lambda: start(LADDER, prior=NormalPrior(0, 1)), "prior_belongs_method_posterior", {}),
+        (lambda: start(LADDER).answer(0.5), "answer_right_true_wrong", {}),
+        (lambda: start(LADDER).answer(True, "other"), "calibration_no_difficulty_items", {}),
+        (lambda: start({"a": 0.0}).answer(True).answer(True), "session_over_start_another", {}),
+        (lambda: start(LADDER).answer(1, "q1").answer(1, "q1"), "item_answered_before_session", {}),
+        (lambda: Rules(at_most={"algebra": 3}), "content_no_item_area", {"unknown": "algebra"}),
+        (lambda: Rules({"a": "x"}, shares={"x": 0.0}), "share_must_positive_leave", {}),
+        (lambda: Rules(among=0), "among_must_more_found", {}),
+        (lambda: Exposure(0.0), "exposure_rate_must_lie", {}),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_words(call, said):
-    with pytest.raises(BadUsage, match=said):
+def test_what_makes_no_sense_is_refused_in_words(call, code, facts):
+    with refused(BadUsage, code, **facts):
         call()
 
 
@@ -185,11 +190,11 @@ def test_items_that_differ_by_no_more_than_their_errors_are_all_alike_when_shrun
 
 
 def test_shrinking_without_standard_errors_is_refused():
-    with pytest.raises(BadUsage, match=r"found no standard errors in the calibration \(a dict\)"):
+    with refused(BadUsage, "found_no_standard_errors", name="dict"):
         shrink({"a": 0.0})
     answers = discreet.simulate(200, 5, rng=np.random.default_rng(1)).responses
     plain = discreet.fit(answers, method="refined", standard_errors=False)
-    with pytest.raises(BadUsage, match="with standard errors"):
+    with refused(BadUsage, "found_no_standard_errors"):
         shrink(plain)
 
 
@@ -258,7 +263,9 @@ def test_a_session_takes_the_categories_that_the_answers_had():
     codes[codes[:, 2] == 1, 2] = 0  # nobody is in category 1
     estimate = discreet.fit(discreet.Responses.from_store(store_codes(codes, [3] * 5)))
     session = adaptive.start(create_bank(estimate, scale="s", source="one"))
-    with pytest.raises(BadUsage, match="item '2' has the categories 0, 2, 3, found 1"):
+    with refused(
+        BadUsage, "item_categories_found_accept", item="2", categories="0, 2, 3", answer=1
+    ):
         session.answer(1, "2")
     low, high = session.answer(2, "2").ability, session.answer(3, "2").ability
     assert low < high
@@ -266,7 +273,7 @@ def test_a_session_takes_the_categories_that_the_answers_had():
 
 def test_an_answer_that_an_item_does_not_have_is_refused():
     session = adaptive.start(ITEMS)
-    with pytest.raises(BadUsage, match=r"right \(True\) or wrong"):
+    with refused(BadUsage, "answer_right_true_wrong"):
         session.answer(2, "one")
-    with pytest.raises(BadUsage, match="categories 0, 1, 2, found 3"):
+    with refused(BadUsage, "item_categories_found_accept", categories="0, 1, 2", answer=3):
         session.answer(3, "two")

@@ -16,6 +16,7 @@ from discreet.privacy.accounting import Budget
 from discreet.privacy.accounting.spend import GaussianAllowance
 from discreet.privacy.ledger import Ledger
 from discreet.tables.lists import read_list
+from refusals import refused
 
 BUNDLE = [
     *("difficulties.csv", "noisy.npz", "privacy.json", "registry.yaml", "report.html"),
@@ -325,11 +326,17 @@ def test_the_item_list_keeps_its_order_and_skips_empty_lines(tmp_path):
     assert read_list(path) == ["b", "a", "#3"]
 
 
-@pytest.mark.parametrize(("content", "words"), [(b"a\nb\na\n", "line 3"), (b"\n \n", "no item")])
-def test_a_list_that_cannot_be_meant_is_refused(tmp_path, content, words):
+@pytest.mark.parametrize(
+    ("content", "code", "facts"),
+    [
+        (b"a\nb\na\n", "line_item_list_already_line", {"number": "3"}),
+        (b"\n \n", "names_no_item_must", {}),
+    ],
+)
+def test_a_list_that_cannot_be_meant_is_refused(tmp_path, content, code, facts):
     path = tmp_path / "items.txt"
     path.write_bytes(content)
-    with pytest.raises(BadUsage, match=words):
+    with refused(BadUsage, code, **facts):
         read_list(path)
 
 

@@ -12,6 +12,7 @@ from discreet.errors import BadResponses, BadUsage
 from discreet.publishing.bundle import hash_source, seal_record
 from discreet.publishing.identity import Identity, make_identity
 from discreet.report.statement import list_nist_points
+from refusals import refused
 
 BUDGET = Budget(epsilon=0.5, delta=1e-6)
 FIRST = {
@@ -162,9 +163,9 @@ def test_a_file_says_who_a_series_is(tmp_path):
     path.write_text('title = "Reading"\ndate = 2026-05-01\n', encoding="utf-8")
     assert make_identity(path) == Identity(title="Reading", date="2026-05-01")
     path.write_text("title = ", encoding="utf-8")
-    with pytest.raises(BadUsage, match="is no TOML file"):
+    with refused(BadUsage, "no_file_read_word_file", is_json="TOML"):
         make_identity(path)
-    with pytest.raises(BadUsage, match="does not exist"):
+    with refused(BadUsage, "not_exist_should_hold"):
         make_identity(tmp_path / "none.toml")
 
 
@@ -201,11 +202,11 @@ def test_a_correction_needs_a_release_that_supersedes(book, tmp_path):
     publish(book, FIRST, tmp_path / "one")
     publish(book, {**FIRST, "version": "2"}, tmp_path / "two")
     publish(book, {**SECOND, "supersedes": "0"}, tmp_path / "three")
-    with pytest.raises(BadUsage, match="does not say that it takes the place"):
+    with refused(BadUsage, "later_release_not_say"):
         discreet.correction_notice(tmp_path / "one", tmp_path / "two")
-    with pytest.raises(BadUsage, match="takes the place of version '0'"):
+    with refused(BadUsage, "later_release_takes_place", identity="0"):
         discreet.correction_notice(tmp_path / "one", tmp_path / "three")
-    with pytest.raises(BadUsage, match="by itself"):
+    with refused(BadUsage, "release_cannot_corrected_itself"):
         discreet.correction_notice(tmp_path / "one", tmp_path / "one")
 
 
@@ -216,7 +217,7 @@ def test_a_withdrawal_says_that_the_budget_stays_spent(book, tmp_path):
     assert "# Withdrawn: Reading in grade 4, version 1" in notice
     assert "stays spent" in notice
     assert book.spent() == before
-    with pytest.raises(BadUsage, match="must say why"):
+    with refused(BadUsage, "notice_must_say_why"):
         discreet.withdrawal_notice(tmp_path / "one", " ")
 
 
@@ -303,16 +304,19 @@ def test_an_audit_is_published_with_its_release(book, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("more", "message"),
-    [({"mechanism": "totals"}, "the release has pairs"), ({"lower_bound": 2.0}, "refuted")],
+    ("more", "code", "facts"),
+    [
+        ({"mechanism": "totals"}, "audit_mechanism_release_attack", {"mechanism": "pairs"}),
+        ({"lower_bound": 2.0}, "audit_refuted_promise_mechanism", {}),
+    ],
 )
-def test_an_audit_that_does_not_fit_stops_a_release(book, tmp_path, more, message):
-    with pytest.raises(BadUsage, match=message):
+def test_an_audit_that_does_not_fit_stops_a_release(book, tmp_path, more, code, facts):
+    with refused(BadUsage, code, **facts):
         publish(book, FIRST, tmp_path / "one", audit=audited(tmp_path, **more))
     assert book.releases() == ()
 
 
 def test_what_is_no_audit_is_refused(book, tmp_path):
     (tmp_path / "other.json").write_text("{}")
-    with pytest.raises(BadUsage, match="is not what 'discreet audit --json' prints"):
+    with refused(BadUsage, "not_what_discreet_audit"):
         publish(book, FIRST, tmp_path / "one", audit=tmp_path / "other.json")

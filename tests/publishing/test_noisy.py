@@ -18,6 +18,7 @@ from discreet.publishing import bundle as bundles
 from discreet.publishing import bundle as noisy
 from discreet.publishing.bundle import hash_content, noisy_bytes, read_noisy, seal_record
 from discreet.secure import SeededSource
+from refusals import refused
 
 ITEMS = ("Item1", "Item2", "Item3", "Item4", "Item5")
 HIDING = [
@@ -113,7 +114,7 @@ def test_randomised_counts_with_an_undeclared_pattern_stay_out(tmp_path):
     again = discreet.read_release(tmp_path / "out")
     assert again.noisy is None
     assert again.estimate.covariance is None
-    with pytest.raises(BadUsage, match=r"holds no noisy values \(noisy\.npz\)"):
+    with refused(BadUsage, "holds_no_noisy_values", noisy_file="noisy.npz"):
         discreet.refit(tmp_path / "out")
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from discreet.atomic import check_place, hold_place
 from discreet.errors import BadUsage
+from refusals import refused
 
 TEXTS = {"privacy.json": "{}\n", "statement.md": "words\n"}
 
@@ -96,7 +97,7 @@ def test_a_folder_below_a_link_to_a_real_folder_is_fine(tmp_path):
 def test_the_second_process_at_one_place_is_refused(tmp_path):
     with (
         hold_place(tmp_path / "out") as place,
-        pytest.raises(BadUsage, match="another process is writing"),
+        refused(BadUsage, "another_process_writing_release"),
         hold_place(tmp_path / "out", force=True),
     ):
         raise AssertionError("two hold one place")
@@ -131,7 +132,7 @@ def test_a_release_that_a_killed_process_had_moved_away_comes_back(tmp_path):
     with hold_place(tmp_path / "out", force=True) as place:
         old = place.old
     (tmp_path / "out").rename(old)
-    with pytest.raises(BadUsage, match="exists already"):
+    with refused(BadUsage, "exists_already_choose_another"):
         check_place(tmp_path / "out")
     assert names(tmp_path) == ["out"]
     assert names(tmp_path / "out") == sorted(TEXTS)
@@ -142,7 +143,7 @@ def test_a_release_that_a_killed_process_had_moved_away_comes_back(tmp_path):
 
 def test_force_replaces_a_release_and_an_empty_folder(tmp_path):
     (tmp_path / "out").mkdir()
-    with pytest.raises(BadUsage, match=r"exists already.*--force"):
+    with refused(BadUsage, "exists_already_choose_another"):
         fill(tmp_path / "out")
     fill(tmp_path / "out", force=True)
     (tmp_path / "out" / "statement.md").write_text("old")
@@ -173,21 +174,21 @@ def lose_the_record(out):
 
 
 @pytest.mark.parametrize(
-    ("change", "named"),
+    ("change", "code", "facts"),
     [
-        (add_file, "'notes.txt'"),
-        (add_hidden, r"'\.git'"),
-        (add_folder, r"'report\.html'"),
-        (add_link, r"'report\.html'"),
-        (lose_the_record, r"no privacy\.json"),
+        (add_file, "holds_not_part_release", {"content": "'notes.txt', which is"}),
+        (add_hidden, "holds_not_part_release", {"content": "'.git', which is"}),
+        (add_folder, "holds_not_part_release", {"content": "'report.html', which is"}),
+        (add_link, "holds_not_part_release", {"content": "'report.html', which is"}),
+        (lose_the_record, "holds_not_part_release", {"content": "no privacy.json, so it is"}),
     ],
 )
-def test_force_names_and_spares_what_is_not_part_of_a_release(tmp_path, change, named):
+def test_force_names_and_spares_what_is_not_part_of_a_release(tmp_path, change, code, facts):
     out = tmp_path / "out"
     fill(out)
     change(out)
     before = sorted(out.rglob("*"))
-    with pytest.raises(BadUsage, match=named):
+    with refused(BadUsage, code, **facts):
         fill(out, force=True)
     assert sorted(out.rglob("*")) == before
     assert names(tmp_path) == ["out"]
@@ -197,7 +198,7 @@ def test_force_does_not_replace_the_folder_where_one_stands(tmp_path, monkeypatc
     fill(tmp_path / "out")
     monkeypatch.chdir(tmp_path / "out")
     for here in (".", tmp_path / "out", Path("..") / "out"):
-        with pytest.raises(BadUsage, match="where you are"):
+        with refused(BadUsage, "not_earlier_release_not", target_2="where you are"):
             check_place(here, force=True)
     assert names(tmp_path / "out") == sorted(TEXTS)
 

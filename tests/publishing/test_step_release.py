@@ -15,6 +15,7 @@ from discreet.errors import BadResponses, BadUsage
 from discreet.publishing.bundle import seal_record
 from discreet.report.public import write_registry_entry
 from discreet.report.statement import make_statement
+from refusals import refused
 
 STEPS = {"a": 3, "b": 3, "c": 2, "d": 1, "e": 3}
 BUDGET = Budget(epsilon=3.0, delta=1e-6)
@@ -88,7 +89,7 @@ def test_a_table_of_thresholds_that_no_release_wrote_is_refused(
     released.save(folder)
     table = folder / "thresholds.csv"
     table.write_text("\n".join(damage(table.read_text().splitlines())) + "\n")
-    with pytest.raises(BadResponses, match=r"thresholds\.csv was changed"):
+    with refused(BadResponses, "not_whole_release_bundle", problem="thresholds.csv was changed"):
         discreet.verify(folder)
     record = json.loads((folder / "privacy.json").read_text())
     files = record.pop("files")
@@ -110,7 +111,7 @@ def test_a_record_that_no_release_wrote_is_refused(released, tmp_path, name, val
     files = record.pop("files")
     record.pop("record_sha256")
     (folder / "privacy.json").write_text(seal_record({**record, name: value}, files))
-    with pytest.raises(BadResponses, match="is not a whole release bundle"):
+    with refused(BadResponses, "not_whole_release_bundle"):
         discreet.verify(folder)
 
 
@@ -203,7 +204,7 @@ def test_a_rating_scale_is_fitted_where_items_have_the_same_steps(answers):
 
 
 def test_other_mechanisms_say_that_they_have_no_steps(answers):
-    with pytest.raises(BadUsage, match="take mechanism='totals'"):
+    with refused(BadUsage, "mechanism_right_wrong_answers"):
         discreet.release(answers, BUDGET, items=STEPS, mechanism="margins")
 
 

@@ -12,6 +12,7 @@ from commandline import discreet
 from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.publishing.bundle import hash_content, hash_record
 from discreet.simulation import simulate_comparisons
+from refusals import refused
 
 ITEMS = ["Item1", "Item2", "Item3", "Item4", "Item5"]
 READ = {"answers": library.read_release, "comparisons": library.read_released_ranking}
@@ -46,7 +47,7 @@ def edit(bundle, change):
     path.write_text(json.dumps(record))
 
 
-def refused(bundle):
+def find_refusal(bundle):
     """What every reader says of a spoilt bundle, which is the same."""
     with pytest.raises(BadResponses, match="not a whole release bundle") as by_verify:
         library.verify(bundle)
@@ -84,7 +85,7 @@ def test_every_file_that_is_changed_by_one_letter_is_found(bundle):
         # A number, so that nothing but a checksum can tell; in an archive, anything.
         place = len(text) // 2 if path.suffix == ".npz" else text.index(b"0.")
         path.write_bytes(text[:place] + bytes([text[place] ^ 1]) + text[place + 1 :])
-        assert f"{path.name} was changed" in refused(bundle)
+        assert f"{path.name} was changed" in find_refusal(bundle)
         path.write_bytes(text)
     library.verify(bundle)
 
@@ -93,7 +94,7 @@ def test_every_file_that_is_missing_is_found(bundle):
     for path in sorted(bundle.iterdir()):
         text = path.read_bytes()
         path.unlink()
-        assert f"{path.name} is missing" in refused(bundle)
+        assert f"{path.name} is missing" in find_refusal(bundle)
         path.write_bytes(text)
 
 
@@ -119,7 +120,7 @@ def test_a_lost_row_is_found_even_with_a_mended_checksum(bundle):
     edit(
         bundle, lambda record: record["files"].update({table.name: hash_content(table.read_text())})
     )
-    assert "one row for each item" in refused(bundle)
+    assert "one row for each item" in find_refusal(bundle)
 
 
 SPOILT = {
@@ -150,7 +151,7 @@ SPOILT = {
 @pytest.mark.parametrize("what", SPOILT)
 def test_a_record_that_no_release_has_is_refused(bundle, what):
     edit(bundle, SPOILT[what])
-    refused(bundle)
+    find_refusal(bundle)
 
 
 def test_every_key_of_the_record_is_needed(bundle):
@@ -161,11 +162,11 @@ def test_every_key_of_the_record_is_needed(bundle):
         path.write_text(text)
         edit(bundle, lambda record, key=key: record.pop(key))
         if key != "record_sha256":  # which `edit` puts back
-            refused(bundle)
+            find_refusal(bundle)
     for key in set(record["guarantee"]) - {"noise", "ledger_note"}:
         path.write_text(text)
         edit(bundle, lambda record, key=key: record["guarantee"].pop(key))
-        assert key in refused(bundle)
+        assert key in find_refusal(bundle)
 
 
 @pytest.mark.parametrize(
@@ -191,13 +192,13 @@ def test_a_table_that_is_no_table_is_refused(bundle):
         edit(
             bundle, lambda record, bad=bad: record["files"].update({table.name: hash_content(bad)})
         )
-        refused(bundle)
+        find_refusal(bundle)
 
 
 def test_a_release_of_the_other_kind_is_named(bundles):
-    with pytest.raises(BadUsage, match="read_released_ranking"):
+    with refused(BadUsage, "release_comparisons_not_answers"):
         library.read_release(bundles / "comparisons")
-    with pytest.raises(BadUsage, match=r"discreet\.read_release\b"):
+    with refused(BadUsage, "release_answers_not_comparisons"):
         library.read_released_ranking(bundles / "answers")
     answers = bundles / "answers" / "difficulties.csv"
     ended = discreet("score", answers, "--with", bundles / "comparisons")

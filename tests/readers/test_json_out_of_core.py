@@ -82,8 +82,8 @@ def test_json_lines_are_counted_as_in_memory(tmp_path, form):
             return
         try:
             expected = count_pairs(folder, engine="memory")
-        except BadResponses:
-            words = re.escape(str(refused).replace("the file", "it"))
+        except BadResponses as error:
+            words = re.escape(str(error).replace("the file", "it"))
             with pytest.raises(BadResponses, match=words):
                 count_pairs(folder, engine="duckdb")
             return

@@ -21,6 +21,7 @@ from discreet.report.paper import (
     write_methods,
     write_word_tables,
 )
+from refusals import refused
 
 
 def diagnose_drawn(steps=1, groups=False, **fault):
@@ -164,7 +165,7 @@ def test_a_sheet_per_item_says_what_its_writer_can_use(test_of_steps):
 
 def test_sheets_need_answers():
     test = diagnose_test(library.fit(library.datasets.lsat()))
-    with pytest.raises(BadUsage, match="need the answers"):
+    with refused(BadUsage, "item_sheets_need_answers"):
         write_item_sheets(test)
 
 
@@ -176,7 +177,7 @@ def test_a_check_writes_its_tables_and_sheets(tmp_path):
         assert (tmp_path / name).stat().st_size > 1000
     found.write_item_sheets(tmp_path / "sheets.html")
     assert (tmp_path / "sheets.html").read_text().count('class="sheet"') == 5
-    with pytest.raises(BadUsage, match=r"as .docx or .md, found 'tables.txt'"):
+    with refused(BadUsage, "tables_written_docx_md", name="tables.txt"):
         found.write_tables(tmp_path / "tables.txt")
 
 

@@ -6,6 +6,7 @@ import pytest
 import discreet
 from discreet.errors import BadResponses, BadUsage
 from discreet.readers.winsteps import read_item_file, read_structure_file
+from refusals import refused
 
 STEPS = (3, 1, 2, 3, 3, 2)
 
@@ -38,22 +39,22 @@ def test_thresholds_without_a_line_for_the_lowest_category_are_read_too(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "code", "facts"),
     [
-        ("1 0 0\n2 0\n", "two fields"),
-        ("", "no lines"),
-        ("1 one 0\n", "not a line of a structure file"),
-        ("9 0 0\n", "there are 6 items"),
+        ("1 0 0\n2 0\n", "all_lines_structure_file", {}),
+        ("", "all_lines_structure_file", {"listed_widths": "no lines"}),
+        ("1 one 0\n", "line_not_line_structure", {}),
+        ("9 0 0\n", "line_items_line_entry", {"items": "6"}),
     ],
 )
-def test_what_is_no_structure_file_is_refused(tmp_path, text, words):
+def test_what_is_no_structure_file_is_refused(tmp_path, text, code, facts):
     (tmp_path / "steps.txt").write_text(text)
-    with pytest.raises(BadResponses, match=words):
+    with refused(BadResponses, code, **facts):
         read_structure_file(tmp_path / "steps.txt", fitted()[0])
 
 
 def test_a_scale_that_makes_no_sense_is_refused(tmp_path):
     estimate, _ = fitted()
     (tmp_path / "steps.txt").write_text("1 0 0\n1 1 .5\n")
-    with pytest.raises(BadUsage, match="user_scale"):
+    with refused(BadUsage, "user_scale_must_number"):
         read_structure_file(tmp_path / "steps.txt", estimate, user_scale=0)

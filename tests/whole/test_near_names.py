@@ -11,6 +11,7 @@ from discreet.hints import SYNONYMS, find_choice
 from discreet.items.dif import DIF_TESTS
 from discreet.models.methods import METHODS
 from discreet.persons.scoring import SCORINGS
+from refusals import refused
 
 CELLS = discreet.simulate(60, 4, rng=np.random.default_rng(1)).responses.to_array()
 CHOICES = (MODELS, METHODS, SCORINGS, DIF_TESTS)
@@ -24,21 +25,57 @@ def test_every_synonym_is_one_of_a_choice_that_there_is():
 
 
 @pytest.mark.parametrize(
-    ("act", "meant"),
+    ("act", "code", "facts"),
     [
-        (lambda: discreet.fit(CELLS, model="PCM"), "partial-credit"),
-        (lambda: discreet.fit(CELLS, model="rating_scale"), "rating-scale"),
-        (lambda: discreet.fit(CELLS, method="cml"), "conditional"),
-        (lambda: discreet.fit(CELLS, method="refind"), "refined"),
-        (lambda: discreet.score(CELLS, discreet.fit(CELLS), method="wle"), "warm"),
-        (lambda: discreet.find_dif(CELLS, ["a", "b"] * 30, test="mh"), "mantel-haenszel"),
-        (lambda: discreet.fit(CELLS, mising=9), "missing"),
-        (lambda: discreet.fit(CELLS, person_col="user"), "person"),
-        (lambda: discreet.fit(CELLS, weights="w"), "weight"),
+        (
+            lambda: discreet.fit(CELLS, model="PCM"),
+            "no_called_one_check_choice_name",
+            {"ask": "did you mean 'partial-credit'? Choose"},
+        ),
+        (
+            lambda: discreet.fit(CELLS, model="rating_scale"),
+            "no_called_one_check_choice_name",
+            {"ask": "did you mean 'rating-scale'? Choose"},
+        ),
+        (
+            lambda: discreet.fit(CELLS, method="cml"),
+            "no_called_one_check_choice_name",
+            {"ask": "did you mean 'conditional'? Choose"},
+        ),
+        (
+            lambda: discreet.fit(CELLS, method="refind"),
+            "no_called_one_check_choice_name",
+            {"ask": "did you mean 'refined'? Choose"},
+        ),
+        (
+            lambda: discreet.score(CELLS, discreet.fit(CELLS), method="wle"),
+            "no_called_one_check_choice_name",
+            {"ask": "did you mean 'warm'? Choose"},
+        ),
+        (
+            lambda: discreet.find_dif(CELLS, ["a", "b"] * 30, test="mh"),
+            "no_called_one_check_choice_name",
+            {"ask": "did you mean 'mantel-haenszel'? Choose"},
+        ),
+        (
+            lambda: discreet.fit(CELLS, mising=9),
+            "no_keyword_reading_answers",
+            {"hint": "Did you mean missing?"},
+        ),
+        (
+            lambda: discreet.fit(CELLS, person_col="user"),
+            "no_keyword_reading_answers",
+            {"keywords": "person_col"},
+        ),
+        (
+            lambda: discreet.fit(CELLS, weights="w"),
+            "no_keyword_reading_answers",
+            {"keywords": "weights"},
+        ),
     ],
 )
-def test_a_choice_or_a_keyword_that_is_nearly_right_is_named(act, meant):
-    with pytest.raises(BadUsage, match=meant):
+def test_a_choice_or_a_keyword_that_is_nearly_right_is_named(act, code, facts):
+    with refused(BadUsage, code, **facts):
         act()
 
 
@@ -57,9 +94,9 @@ def test_an_unknown_attribute_is_the_error_that_python_makes():
     estimate = discreet.fit(CELLS)
     assert not hasattr(estimate, "difficulties")
     assert not hasattr(type(estimate), "read")
-    with pytest.raises(AttributeError) as refused:
+    with pytest.raises(AttributeError) as caught:
         _ = estimate.difficulties
-    assert (refused.value.name, refused.value.obj) == ("difficulties", estimate)
+    assert (caught.value.name, caught.value.obj) == ("difficulties", estimate)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from discreet import analysis
 from discreet.errors import BadUsage
 from discreet.privacy.noise import ExactNoise
 from discreet.secure import SeededSource
+from refusals import refused
 
 CELLS = discreet.simulate(200, 5, rng=np.random.default_rng(1)).responses.to_array()
 ESTIMATE = discreet.fit(CELLS)
@@ -70,9 +71,9 @@ def test_what_is_no_calibration_is_refused_in_one_line(name):
     for wrong in NONE:
         if isinstance(wrong, CALIBRATED_FIRST.get(name, ())):
             continue
-        with pytest.raises(BadUsage) as refused:
+        with pytest.raises(BadUsage) as caught:
             TAKING[name](wrong)
-        assert "\n" not in str(refused.value)
+        assert "\n" not in str(caught.value)
 
 
 def test_a_series_by_item_is_a_calibration():
@@ -86,28 +87,76 @@ def test_a_frame_with_blanks_leaves_items_out_and_one_with_words_is_refused():
     ranking = discreet.rank(frame, top=1)
     assert ranking.top == ("a",)
     assert ranking.excluded == ("b",)
-    with pytest.raises(BadUsage, match="'difficulty' of a calibration holds something that is no"):
+    with refused(BadUsage, "column_calibration_holds_something", column="difficulty"):
         discreet.rank(pd.DataFrame({"item": ["a", "b"], "difficulty": ["x", "y"]}), top=1)
 
 
 @pytest.mark.parametrize(
-    ("act", "words"),
+    ("act", "code", "facts"),
     [
-        (lambda: discreet.rank(CELLS, top=1), r"a ranking needs a calibration.*fit\(answers\)"),
-        (lambda: discreet.count_pairs(CELLS, weighting="person"), "weighting must be.*'person'"),
-        (lambda: discreet.count_pairs(CELLS, weighting=3), "weighting must be 'refined'.*type int"),
-        (lambda: discreet.count_pairs(CELLS, folds="32"), "folds=.*whole number.*'32'"),
-        (lambda: discreet.fit(pd.DataFrame(CELLS), persons="who"), "Did you mean person?"),
-        (lambda: discreet.Responses.from_dataframe(pd.DataFrame(CELLS), colour=1), "no keyword"),
-        (lambda: discreet.release(CELLS, BUDGET, items=None), "items=.*a list.*found None"),
-        (lambda: discreet.release(CELLS, 1.0, items=ITEMS), "of the type Budget.*found 1.0"),
-        (lambda: analysis.find_dif(CELLS, 3), "one label for each person, or a mapping.*, found 3"),
-        (lambda: discreet.Responses.concat([pd.DataFrame(CELLS)] * 2), "list of Responses"),
-        (lambda: discreet.Responses.concat(discreet.Responses.from_array(CELLS)), "list of"),
-        (lambda: discreet.Estimate.load("no such file.json"), "cannot be read: No such file"),
+        (
+            lambda: discreet.rank(CELLS, top=1),
+            "needs_calibration_result_fit",
+            {"purpose": "a ranking"},
+        ),
+        (
+            lambda: discreet.count_pairs(CELLS, weighting="person"),
+            "weighting_must_refined_none",
+            {"weighting": "person"},
+        ),
+        (
+            lambda: discreet.count_pairs(CELLS, weighting=3),
+            "weighting_must_refined_none",
+            {"name": "int"},
+        ),
+        (
+            lambda: discreet.count_pairs(CELLS, folds="32"),
+            "must_found_nothing_read",
+            {"place": "folds=", "wanted": "a whole number or None", "found": "'32' (str)"},
+        ),
+        (
+            lambda: discreet.fit(pd.DataFrame(CELLS), persons="who"),
+            "no_keyword_reading_answers",
+            {"hint": "Did you mean person?"},
+        ),
+        (
+            lambda: discreet.Responses.from_dataframe(pd.DataFrame(CELLS), colour=1),
+            "no_keyword_reading_answers",
+            {},
+        ),
+        (
+            lambda: discreet.release(CELLS, BUDGET, items=None),
+            "must_found_nothing_read",
+            {
+                "place": "items=",
+                "wanted": "a list or a mapping from names to values or a path",
+                "found": "None (NoneType)",
+            },
+        ),
+        (
+            lambda: discreet.release(CELLS, 1.0, items=ITEMS),
+            "must_found_nothing_read",
+            {"wanted": "of the type Budget or None", "found": "1.0 (float)"},
+        ),
+        (lambda: analysis.find_dif(CELLS, 3), "groups_name_column_one", {"groups": 3}),
+        (
+            lambda: discreet.Responses.concat([pd.DataFrame(CELLS)] * 2),
+            "answers_put_together_list",
+            {},
+        ),
+        (
+            lambda: discreet.Responses.concat(discreet.Responses.from_array(CELLS)),
+            "answers_put_together_list",
+            {},
+        ),
+        (
+            lambda: discreet.Estimate.load("no such file.json"),
+            "cannot_read_check_path_read_json",
+            {"strerror": "No such file or directory"},
+        ),
     ],
 )
-def test_a_plain_mistake_is_answered_in_one_line(act, words):
-    with pytest.raises(BadUsage, match=words) as refused:
+def test_a_plain_mistake_is_answered_in_one_line(act, code, facts):
+    with refused(BadUsage, code, **facts) as caught:
         act()
-    assert "\n" not in str(refused.value)
+    assert "\n" not in str(caught.value)

@@ -34,6 +34,7 @@ from discreet.words import (
     read_language,
     write_entries,
 )
+from refusals import refused
 
 ABOUT = {"title": "TITLE", "version": "V", "body": "BODY", "contact": "CONTACT", "note": "NOTE"}
 LATER = {**ABOUT, "version": "W", "supersedes": "V", "reason": "REASON."}
@@ -270,7 +271,9 @@ def test_a_notice_speaks_the_language_that_is_asked_for(releases):
 @pytest.mark.parametrize("given", [{"language": "tlh"}, {"language": "DE"}])
 def test_an_unknown_language_is_refused_before_anything_is_spent(given, tmp_path):
     book = Ledger.create(tmp_path / "spent.db", 3.0)
-    with pytest.raises(BadUsage, match="known are en"):
+    with refused(
+        BadUsage, "no_pages_language_known", languages="en (English), de (Deutsch), es (Español)"
+    ):
         discreet.release("no such file", Budget(1.0), items=LSAT_ITEMS, ledger=book, about=given)
     assert book.spent()[0] == 0
 
@@ -314,17 +317,17 @@ def test_a_catalogue_is_read_as_it_was_written():
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "code", "facts"),
     [
-        ("hello", "line 1"),
-        ('msgid "a"\nmsgstr "b\n', "line 2"),
-        ('msgstr "b"\n', "line 1"),
-        ('msgid "a"\n', "no msgstr"),
-        ('msgid "a"\nmsgstr b\n', "line 2"),
+        ("hello", "line_no_line_catalogue", {"number": "1"}),
+        ('msgid "a"\nmsgstr "b\n', "line_no_line_catalogue", {"number": "2"}),
+        ('msgstr "b"\n', "line_no_line_catalogue", {"number": "1"}),
+        ('msgid "a"\n', "last_sentence_no_msgstr", {}),
+        ('msgid "a"\nmsgstr b\n', "line_no_line_catalogue", {"number": "2"}),
     ],
 )
-def test_what_is_no_catalogue_is_refused_with_its_line(text, message):
-    with pytest.raises(BadUsage, match=message):
+def test_what_is_no_catalogue_is_refused_with_its_line(text, code, facts):
+    with refused(BadUsage, code, **facts):
         read_entries(text, "own.po")
 
 
@@ -335,5 +338,7 @@ def test_only_names_stand_in_braces(text):
 
 
 def test_an_unknown_language_is_refused():
-    with pytest.raises(BadUsage, match="known are en"):
+    with refused(
+        BadUsage, "no_pages_language_known", languages="en (English), de (Deutsch), es (Español)"
+    ):
         load_words("tlh")
