@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import chi2
 
 import discreet
 from commandline import discreet as command
@@ -18,7 +17,8 @@ from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms.residuals import Residuals, select_groups
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import NoiseLaw, Public
-from discreet.publishing.group_differences import _draw_scores, _find_chance
+from discreet.publishing import group_differences
+from discreet.publishing.group_differences import _find_chance
 from discreet.secure import SeededSource
 from refusals import refused
 
@@ -124,19 +124,42 @@ def test_the_audit_attacks_groups_and_finds_noise_that_is_too_small():
 
 
 def test_an_item_that_differs_in_one_of_several_groups_is_found_by_all_of_them():
-    """The test of an item in all groups, against a Wald statistic of its own written anew."""
     dif = compare(draw(6, groups=3, each=1500, effect=0.9), names=NAMES)
     assert dif.p_item.shape == (20,)
     assert np.argmin(dif.p_item) == 10
     assert dif.p_item[10] < 0.05
     two = compare(draw(6, each=1500, effect=0.5))
     assert np.allclose(two.p_item, two.p_adjusted[:, 0])  # of two groups it is the same
-    # Independent items and groups: the largest of m Wald statistics has a law in closed form.
-    squares = _draw_scores(np.eye(6)).reshape(-1, 2, 3) ** 2
-    free = np.sort(squares.sum(axis=1).max(axis=1))
-    value = 7.0
-    assert abs(_find_chance(np.array([value]), free)[0] - (1 - chi2.cdf(value, 2) ** 3)) < 0.008
-    assert _find_chance(np.array([1e9]), free)[0] == 1 / (1 + len(free))
+
+
+def test_the_chance_of_an_item_is_that_of_its_farthest_group(monkeypatch):
+    """Unequal errors, groups of different precision: the test of items written anew."""
+    noisy = discreet.release(
+        draw(1, groups=3, each=300, items=4), epsilon=1.0, items=ITEMS[:4], design="complete",
+        groups={"language": NAMES}, noise=ExactNoise(SeededSource(2)),
+    ).noisy  # fmt: skip
+    values = np.array([[0.1, 0.0, 0.3, -0.4], [0.2, -0.7, 0.3, 0.2], [0.0, -0.1, 0.9, -0.8]])
+    root = (
+        np.random.default_rng(5).normal(size=(3, 4, 4)) * np.array([0.1, 0.2, 0.3])[:, None, None]
+    )
+    errors = root @ root.transpose(0, 2, 1) + 0.01 * np.eye(4)
+    monkeypatch.setattr(
+        group_differences, "fit_without_prior",
+        lambda *_, group, start: (values[group], errors[group]),
+    )  # fmt: skip
+    dif = group_differences.compare_groups(noisy, np.zeros(4))
+    draws = np.array(
+        [
+            np.random.default_rng(k).multivariate_normal(np.zeros(4), errors[k], 40_000)
+            for k in range(3)
+        ]
+    )
+    spread = np.array([[np.var(draws[g] - draws.mean(axis=0), axis=0)] for g in range(3)])[:, 0]
+    largest = (np.abs(draws - draws.mean(axis=0)) / spread[:, None] ** 0.5).max(axis=(0, 2))
+    own = (np.abs(values - values.mean(axis=0)) / spread**0.5).max(axis=0)
+    assert np.abs(dif.p_item - [(largest >= one).mean() for one in own]).max() < 0.012
+    assert 0.1 < np.median(dif.p_item) < 0.9
+    assert _find_chance(np.array([1e9]), np.sort(largest))[0] == 1 / (1 + len(largest))
 
 
 def test_one_person_without_a_group_changes_nobody_elses(tmp_path):

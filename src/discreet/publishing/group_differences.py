@@ -44,8 +44,9 @@ class PrivateDif(Tabular):
     p_value, p_adjusted
         Of each difference alone, and for all of them together (max-t).
     p_item
-        Of no difference of an item between any groups, for all items together (largest Wald). With
-        several groups it finds an item that differs in one of them more often than ``p_adjusted``.
+        Of no difference of an item between any groups, for all items together: the group farthest
+        from the mean of all. It finds an item that differs in one group, the reference included,
+        more often than ``p_adjusted``.
     p_omnibus
         Of no difference anywhere (Wald).
     largest
@@ -109,12 +110,15 @@ def compare_groups(noisy: Release, start: FloatArray) -> PrivateDif:
     draws = _draw_scores(correlation)
     highest = np.sort(np.abs(draws).max(axis=1))
     reach = se * np.quantile(highest, 0.95)
-    # Of each item in all groups: how far from zero, given how these hang together.
-    roots = [np.linalg.cholesky(np.linalg.inv(correlation[item::m, item::m])) for item in range(m)]
-    of_items, drawn = (
-        np.array([((z[:, item::m] @ roots[item]) ** 2).sum(axis=1) for item in range(m)])
-        for z in (score.reshape(1, -1), draws)
-    )
+    # Of each item: the group farthest from the mean of all, in standard errors.
+    n = 1 + len(others)
+    of_items, drawn = np.zeros(m), np.zeros((m, DRAWS))
+    for item in range(m):
+        own = slice(item, None, m)
+        apart = (np.eye(n)[:, 1:] - 1 / n) * se[:, item]
+        apart /= np.sqrt(np.diag(apart @ correlation[own, own] @ apart.T))[:, None]
+        of_items[item] = np.abs(apart @ score[:, item]).max()
+        drawn[item] = np.abs(draws[:, own] @ apart.T).max(axis=1)
     flat = difference.ravel()
     wald = float(flat @ np.linalg.pinv(covariance, hermitian=True, rcond=1e-8) @ flat)
     size = np.abs(difference)
@@ -128,7 +132,7 @@ def compare_groups(noisy: Release, start: FloatArray) -> PrivateDif:
         se=se.T,
         p_value=2 * norm.sf(np.abs(score)).T,
         p_adjusted=_find_chance(np.abs(score), highest).T,
-        p_item=_find_chance(of_items[:, 0], np.sort(drawn.max(axis=0))),
+        p_item=_find_chance(of_items, np.sort(drawn.max(axis=0))),
         p_omnibus=float(chi2.sf(wald, len(rest) * (m - 1))),
         largest=float((size + reach).max()),
         ets=tuple(map(tuple, ets.T.tolist())),
