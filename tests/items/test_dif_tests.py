@@ -335,12 +335,80 @@ def test_chosen_anchors_give_no_bound_and_say_why():
     assert stated.caveats == ()
     assert "no item differs by more than" in " ".join(stated.describe())
     matched = discreet.find_dif(rows, labels, test="mantel-haenszel")
-    assert "differ in slope" in matched.caveats[0]
+    assert np.isnan(matched.largest)
+    assert "error rate of all rows together is not kept" in matched.caveats[0]
+    assert "differ in slope" in matched.caveats[1]
+    everything = discreet.find_dif(
+        rows, labels, test="likelihood-ratio", anchors=[str(i) for i in range(6)]
+    )
+    assert "relative to the mean of all items" in everything.caveats[0]
+
+
+#: p-values of R's mantelhaen.test and its log odds ratios, then twice the gain of eRm's RM() with
+#: the item as two columns (eRm 1.0-2): of all items, and of items 0 and 4 without item 2.
+REFERENCE = {
+    "p": [0.0550762508809, 0.0344981875266, 0.000217879369476, 0.507960799914, 0.915109664456,
+          0.391328303103, 0.00264763959828, 0.380841911992],
+    "log_odds": [-0.581921122914, 0.58134687633, 0.965446802365, -0.198706050617, -0.053786645298,
+                 -0.238804158596, -0.72701922817, 0.251587717734],
+    "gain": [2.95274941238, 6.83134948483, 15.0421979434, 1.13830266489, 0.0357227026457,
+             1.25272101161, 8.64420986911, 0.30205723943],
+    "without 2": {"p": [0.301811575195, 0.762270176031],
+                  "log_odds": [-0.323628836404, 0.103226718495],
+                  "gain": [1.50739316905, 0.176355578167]},
+}  # fmt: skip
+
+
+def test_both_tests_are_those_of_r_with_all_items_and_without_one():
+    rows, labels = draw_groups(200, (1,) * 8, 21, shift=0.9, impact=0.4)
+    for anchors, checked, known in (
+        (list("01234567"), slice(None), REFERENCE),
+        (list("0134567"), [0, 4], REFERENCE["without 2"]),
+    ):
+        about = {"reference": "a", "anchors": anchors}
+        matched = discreet.find_dif(rows, labels, test="mantel-haenszel", **about)
+        assert matched.p_value[checked] == pytest.approx(known["p"], rel=1e-9)
+        assert matched.difference[checked] == pytest.approx(known["log_odds"], rel=1e-9)
+        split = discreet.find_dif(rows, labels, test="likelihood-ratio", **about)
+        assert split.omnibus.statistic[checked] == pytest.approx(known["gain"], abs=1e-6)
+
+
+@pytest.mark.parametrize("test", ["mantel-haenszel", "likelihood-ratio"])
+def test_purified_tests_leave_out_what_differs_and_are_those_of_the_anchors_they_name(test):
+    """Items 2, 5 and 8 of 13 are harder by 1.2: relative to all items, the others seem easier."""
+    rng = np.random.default_rng(3)
+    labels, moved = np.repeat(["a", "b"], 400), np.zeros(13)
+    moved[[2, 5, 8]] = 1.2
+    away = rng.normal(size=(800, 1)) - np.linspace(-1.5, 1.5, 13) - moved * (labels == "b")[:, None]
+    rows = (rng.random((800, 13)) < 1 / (1 + np.exp(-away))).astype(float)
+    found = discreet.find_dif(rows, labels, test=test, reference="a")
+    assert np.flatnonzero(found.confirmed).tolist() == [2, 5, 8]
+    assert not found.anchor[[2, 5, 8]].any()
+    assert found.anchor.sum() >= 8
+    assert abs(found.difference[moved == 0].mean()) < 0.06
+    named = [found.item[i] for i in np.flatnonzero(found.anchor)]
+    stated = discreet.find_dif(rows, labels, test=test, reference="a", anchors=named)
+    np.testing.assert_array_equal(found.p_value, stated.p_value)
+    everything = discreet.find_dif(rows, labels, test=test, reference="a", anchors=found.item)
+    assert everything.difference[moved == 0].mean() == pytest.approx(-1.2 * 3 / 13, abs=0.1)
+    assert "without 2, 5, 8" in found.name_anchors() or found.anchor.sum() < 10
+
+
+@pytest.mark.parametrize("test", ["mantel-haenszel", "likelihood-ratio"])
+def test_purification_keeps_a_quarter_of_the_items_and_four_at_least(test):
+    """Every item differs, half of them one way: what is left are those that differ least."""
+    rng = np.random.default_rng(5)
+    labels, moved = np.repeat(["a", "b"], 300), np.tile([2.0, -2.0], 4)
+    away = rng.normal(size=(600, 1)) - moved * (labels == "b")[:, None]
+    rows = (rng.random((600, 8)) < 1 / (1 + np.exp(-away))).astype(float)
+    assert discreet.find_dif(rows, labels, test=test).anchor.sum() == 4
 
 
 def test_stated_anchors_make_the_score_of_mantel_haenszel():
     rows, labels = draw_groups(300, (1,) * 6, 11, shift=1.5)
-    everything = discreet.find_dif(rows, labels, test="mantel-haenszel", reference="a")
+    everything = discreet.find_dif(
+        rows, labels, test="mantel-haenszel", reference="a", anchors=list("012345")
+    )
     sound = discreet.find_dif(
         rows, labels, test="mantel-haenszel", reference="a", anchors=["0", "1", "3", "4", "5"]
     )
@@ -410,8 +478,10 @@ def test_the_command_has_the_tests_the_anchors_and_the_bound(tmp_path):
     assert "differ in slope" in result["caveats"][0]
     worst = min(result["omnibus"], key=lambda row: row["p_value"])
     assert (worst["item"], worst["degrees"]) == ("q2", 2)
-    printed = run("dif", path, "--group", "group", "--test", "likelihood-ratio", "--out", tmp_path)
+    words = ["dif", path, "--group", "group", "--test", "likelihood-ratio", "--out", tmp_path]
+    printed = run(*words, "--anchors", "q0,q1,q3,q4")
     assert "All groups together:" in printed.out
+    assert "Anchors: 4 of 5 items; without q2." in printed.out
     assert "No item differs by more than" in printed.out
     assert (tmp_path / "dif_omnibus.confidential.csv").exists()
 
@@ -421,7 +491,9 @@ def test_bounds_of_other_tests_allow_for_the_number_of_compared_rows(test):
     """Bonferroni: two focal groups and seven items, one without a number in one of them or both."""
     rows, labels = draw_groups(120, (1,) * 7, 15, groups=3)
     rows[labels != "c", 4] = 1
-    table = discreet.find_dif(rows, labels, test=test, level=0.1, reference="a")
+    table = discreet.find_dif(
+        rows, labels, test=test, level=0.1, reference="a", anchors=list("0123456")
+    )
     number = np.isfinite(table.se).sum()
     assert number in (12, 13)
     half = stats.norm.isf(0.1 / number / 2) * table.se

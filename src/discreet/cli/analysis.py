@@ -291,6 +291,7 @@ def _describe_dif(group: str, table: DifTable) -> dict[str, Any]:
         "group": group,
         **{name: getattr(table, name) for name in names},
         "largest": table.largest,
+        "anchors": table.name_anchors(),
         "caveats": list(table.caveats),
         "omnibus": omnibus,
         "items": list_rows(table.to_dict()),
@@ -306,6 +307,7 @@ def _print_differences(group: str, table: DifTable) -> None:
             f"No item differs by more than {table.largest:.2f} logits, relative to the anchors "
             f"({1 - table.level:.0%}, all items together)."
         )
+    say(f"A{table.name_anchors()[1:]}.")
     for caveat in table.caveats:
         note(caveat)
     say()

@@ -7,8 +7,9 @@ steps that is said of the location, or on request of every step. Confidential.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
@@ -20,6 +21,7 @@ from discreet.choices import Adjustment, DifTest, Method, Model
 from discreet.errors import BadUsage, FitWarning
 from discreet.hints import check_choice_name
 from discreet.items.group_differences import (
+    ROUNDS,
     Contrasts,
     Points,
     calibrate_groups,
@@ -38,8 +40,11 @@ from discreet.models.categories import RATING_SCALE, choose_model, leave_unused
 from discreet.models.methods import FitRequest
 from discreet.results.estimate import two_sided_quantile
 from discreet.tabular import Columns, Tabular, list_field_columns
+from discreet.text import name_some
 from discreet.types import BoolArray, FloatArray, Int64Array
 
+#: Items that are named in a sentence.
+MOST_NAMED = 12
 DIF_TESTS: tuple[str, ...] = get_args(DifTest)
 BONFERRONI = float("inf")
 NO_STRATA = "no persons of both groups with equal scores and different answers"
@@ -49,13 +54,21 @@ DELTA = 2.35
 NEGLIGIBLE, LARGE = 1.0 / DELTA, 1.5 / DELTA
 #: 95% point of the normal distribution: class C must be significantly above ``NEGLIGIBLE``.
 ONE_SIDED = 1.6448536269514722
-#: What to know about a test, where its anchors were not stated.
-CAVEATS = {
-    "wald": "The anchors were chosen by looking at the answers (purification). P-values hold for "
-    "each row, but the error rate of all rows together is not kept: state anchors for that.",
-    "mantel-haenszel": "Where items differ in slope and the groups differ in ability, "
-    "Mantel-Haenszel raises more alarms than its level says.",
-}
+#: Anchors that purification leaves at least, of many items a quarter.
+FEWEST_ANCHORS = 4
+#: What to know where the anchors were not stated, where they are all items, and of one test.
+CHOSEN = (
+    "The anchors were chosen by looking at the answers (purification). P-values hold for "
+    "each row, but the error rate of all rows together is not kept: state anchors for that."
+)
+RELATIVE = (
+    "All items are anchors, so that differences are relative to the mean of all items: they add up "
+    "to about zero, and items that differ make the others seem to differ the other way."
+)
+SLOPES = (
+    "Where items differ in slope and the groups differ in ability, Mantel-Haenszel raises more "
+    "alarms than its level says."
+)
 #: Columns of the table, after item and reference group.
 TOLD = (
     *("focal", "difference", "se", "lower", "upper", "z", "p_value", "p_adjusted"),
@@ -172,14 +185,23 @@ class DifTable(Tabular):
     @property
     def caveats(self) -> tuple[str, ...]:
         """What to know about the test before the numbers are used."""
-        is_chosen = self.test != "wald" or np.isnan(self.lower).all()
-        return (CAVEATS[self.test],) if self.test in CAVEATS and is_chosen else ()
+        about_anchors = CHOSEN if np.isnan(self.lower).all() else RELATIVE * bool(self.anchor.all())
+        told = (about_anchors, SLOPES * (self.test == "mantel-haenszel"))
+        return tuple(caveat for caveat in told if caveat)
 
     def describe(self) -> list[str]:
         """Return what this is, the bound for all items, and what to know about the test."""
         bound = f"no item differs by more than {self.largest:.2f} logits (all together)"
-        return [*super().describe(), *([bound] if self.largest == self.largest else []),
-                *self.caveats]  # fmt: skip
+        return [*super().describe(), self.name_anchors(),
+                *([bound] if self.largest == self.largest else []), *self.caveats]  # fmt: skip
+
+    def name_anchors(self) -> str:
+        """Name the items that hold the scale, or make the score: those of every comparison."""
+        rows = zip(self.item, self.anchor.tolist(), strict=True)
+        moved = {item for item, is_anchor in rows if not is_anchor}
+        kept = [item for item in dict.fromkeys(self.item) if item not in moved]
+        without = f"; without {name_some(sorted(moved), MOST_NAMED)}" if moved else ""
+        return f"anchors: {len(kept)} of {len(kept) + len(moved)} items{without}"
 
     def to_dict(self) -> Columns:
         """One list per column."""
@@ -235,10 +257,10 @@ def find_dif(
         split into one for each group, against the same item for all.
     anchors
         Items that are taken to work alike in all groups: they hold the scale, and make the score
-        of Mantel-Haenszel (the item that is tested always counts). Without them Wald tests choose
-        anchors by themselves: at first the half of the items nearest to the median difference, then
-        those without a significant difference, until nothing changes (purification). The other two
-        take all items then.
+        of Mantel-Haenszel (the item that is tested always counts). Without them a test chooses
+        anchors by itself: those without a significant difference, chosen again until nothing
+        changes (purification). Wald tests begin with the half of the items nearest to the median
+        difference, the other two with all items. At least four items and a quarter stay.
     reference
         The group that the others are compared with; by default the largest.
     adjustment
@@ -312,8 +334,11 @@ def find_dif(
             choice=fits[base].estimate.choice,
             step=places.step * (len(split.labels) - 1),
         )
-    compare = _compare_scores if test == "mantel-haenszel" else _compare_likelihoods
-    compared = compare(responses, split, base, anchor, request)
+    run = _compare_scores if test == "mantel-haenszel" else _compare_likelihoods
+    compare = partial(run, responses, split, base, request)
+    compared = (
+        _purify_score(compare, responses.n_items, level) if anchor is None else compare(anchor)
+    )
     table = _tabulate(responses.items, split, base, compared, adjustment, level)
     return replace(table, test=test, method="conditional" if test == DIF_TESTS[2] else "")
 
@@ -362,12 +387,30 @@ def _compare_points(
     return _Compared(rows, *compare_points(points, anchor), factor)
 
 
+def _purify_score(compare: Callable[[BoolArray], _Compared], items: int, level: float) -> _Compared:
+    """Repeat a comparison without the items that differ among the anchors, until nothing changes.
+
+    An item differs where some p-value is below the level, divided by the number of focal groups.
+    """
+    anchors = np.ones(items, dtype=bool)
+    fewest = min(max(FEWEST_ANCHORS, -(-items // 4)), items)
+    for _ in range(ROUNDS):
+        compared = compare(anchors)
+        p_value = np.stack([contrasts.p_value for contrasts, _ in compared.rows])
+        smallest = np.fmin.reduce(p_value) * len(p_value)
+        sound = ~(smallest < level)
+        if sound.sum() < fewest:
+            sound[np.argsort(-smallest, kind="stable")[:fewest]] = True
+        if (sound == anchors).all():
+            break
+        anchors = sound
+    return replace(compared, factor=float("nan"))
+
+
 def _compare_scores(
-    source: Responses, split: Split, base: int, anchor: BoolArray | None, _request: FitRequest
+    source: Responses, split: Split, base: int, _request: FitRequest, anchors: BoolArray
 ) -> _Compared:
     """Compare persons with equal scores (Mantel-Haenszel)."""
-    everything = np.ones(source.n_items, dtype=bool)
-    anchors = everything if anchor is None else anchor
     matched = list(match_scores(source, split.number, np.flatnonzero(anchors)))
     rows = []
     for focal in (group for group in range(len(split.labels)) if group != base):
@@ -380,14 +423,13 @@ def _compare_scores(
 
 
 def _compare_likelihoods(
-    source: Responses, split: Split, base: int, anchor: BoolArray | None, request: FitRequest
+    source: Responses, split: Split, base: int, request: FitRequest, anchors: BoolArray
 ) -> _Compared:
     """Compare likelihoods with an item split into one for each group."""
     labelled = split.number >= 0
     answers, number = take_group(source, labelled), split.number[labelled]
     chosen, keep = choose_model(request.model, answers.steps), request.keep_categories
     answers = answers if chosen == RATING_SCALE else leave_unused(answers, keep)
-    anchors = np.ones(source.n_items, dtype=bool) if anchor is None else anchor
     splits = [
         split_item(answers, number, item, free=~anchors, model=chosen, keep=keep)
         for item in range(answers.n_items)
