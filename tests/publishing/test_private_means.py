@@ -15,10 +15,10 @@ from discreet.errors import BadResponses, BadUsage
 from discreet.planning.audit import Size, Verdict, audit_mechanism, make_attacks
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms import group_means
-from discreet.privacy.mechanisms.group_means import GroupMeans
+from discreet.privacy.mechanisms.group_means import GroupScores
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import Public
-from discreet.publishing.group_means import describe_scores, tabulate_scores
+from discreet.publishing.group_means import describe_moments, tabulate_moments
 from discreet.secure import SeededSource
 
 BOTH = list(Neighbours)
@@ -43,13 +43,13 @@ def prepare(neighbours, items, groups=NAMES[:2], forms=()):
         forms=tuple(map(tuple, forms)), design="complete", centre=(0,) * items,
         group_column="g", groups=groups,
     )  # fmt: skip
-    mechanism = GroupMeans()
+    mechanism = GroupScores()
     return public, mechanism, mechanism.calibrate(public, Budget(1.0, 1e-6, neighbours), None)
 
 
 def everybody(public):
     """What each person who can exist adds, from the very function that a release calls."""
-    mechanism, added = GroupMeans(), []
+    mechanism, added = GroupScores(), []
     for form in public.forms or (public.items,):
         for answers in product((0, 1), repeat=len(form)):
             row = [answers[form.index(item)] if item in form else -1 for item in public.items]
@@ -85,7 +85,7 @@ def test_no_two_neighbours_are_farther_apart_than_the_noise_is_made_for(name, ne
 
 @pytest.mark.parametrize("fault", ["a move is forgotten", "rows are longer", "one relation"])
 def test_planted_faults_are_found(fault, monkeypatch):
-    rows, moves = group_means.list_rows, group_means.list_moves
+    rows, moves = group_means.list_score_rows, group_means.list_moves
     if fault == "a move is forgotten":  # who goes to another group
         monkeypatch.setattr(group_means, "RATIOS", dict.fromkeys(group_means.RATIOS, 1))
         monkeypatch.setattr(group_means, "list_moves", lambda public: moves(public)[1:])
@@ -95,14 +95,14 @@ def test_planted_faults_are_found(fault, monkeypatch):
     else:
         table = moves(prepare(Neighbours.REPLACE_ONE, 4)[0])
         monkeypatch.setattr(group_means, "list_moves", lambda _: table)
-        monkeypatch.setattr(group_means, "list_rows", lambda public: rows(public) * 2)
+        monkeypatch.setattr(group_means, "list_score_rows", lambda public: rows(public) * 2)
     assert find_excess("one form", Neighbours.REPLACE_ONE) > 1.3
 
 
 def test_the_listed_moves_exceed_all_others_in_some_block():
     public = prepare(Neighbours.REPLACE_ONE, 6, forms=("abc", "bcdef"))[0]
     listed = np.array(group_means.list_moves(public), dtype=np.int64)
-    for rows in group_means.list_rows(public):
+    for rows in group_means.list_score_rows(public):
         taken = rows[rows[:, 0] > 0]
         for first, second in product(taken, taken):
             assert ((first - second) ** 2 <= listed).all(axis=1).any()
@@ -110,12 +110,14 @@ def test_the_listed_moves_exceed_all_others_in_some_block():
 
 def test_the_audit_changes_groups_and_answers_and_finds_noise_that_is_too_small():
     budget = Budget(1.0, 1e-6)
-    names = {attack.name for attack in make_attacks(GroupMeans(), budget, Size(8), SeededSource(2))}
+    names = {
+        attack.name for attack in make_attacks(GroupScores(), budget, Size(8), SeededSource(2))
+    }
     assert {"the farthest answers", "another group"} <= names
     options = {"size": Size(8), "runs": 200, "noise": ExactNoise(SeededSource(1))}
-    assert audit_mechanism(GroupMeans(), budget, **options).verdict is not Verdict.REFUTED
+    assert audit_mechanism(GroupScores(), budget, **options).verdict is not Verdict.REFUTED
 
-    class Silent(GroupMeans):
+    class Silent(GroupScores):
         def calibrate(self, public, budget, source):
             more = Budget(4.0, 1e-6, budget.neighbours)
             honest = super().calibrate(public, budget, source)
@@ -190,8 +192,8 @@ def test_moments_of_scores_are_those_of_all_patterns():
         likely = np.prod(np.where(pattern, chance, 1 - chance), axis=1)
         p.append(weights @ likely / weights.sum())
     both, p = np.array(both).T, np.array(p)
-    table = tabulate_scores(difficulty, group_means.list_rows(public)[0])
-    mean, covariance = describe_scores(np.array([0.4, np.log(0.8)]), table)
+    table = tabulate_moments(difficulty, group_means.list_score_rows(public)[0])
+    mean, covariance = describe_moments(np.array([0.4, np.log(0.8)]), table)
     assert np.allclose(mean, both @ p, atol=1e-4)  # the rows are whole numbers
     expected = (both * p) @ both.T - np.outer(both @ p, both @ p)
     assert np.allclose(covariance, expected, atol=1e-4)
@@ -281,7 +283,7 @@ def test_what_cannot_be_measured_is_refused():
     with pytest.raises(BadUsage):
         discreet.release_means(answers, confidential, epsilon=1.0, groups={"school": NAMES})
     with pytest.raises(BadUsage):  # not without groups and a centre
-        discreet.release(answers, epsilon=1.0, items=ITEMS, mechanism=GroupMeans())
+        discreet.release(answers, epsilon=1.0, items=ITEMS, mechanism=GroupScores())
     released = discreet.release(answers, epsilon=1.0, items=ITEMS)
     with pytest.raises(BadUsage):
         released.measure_groups()

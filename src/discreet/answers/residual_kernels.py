@@ -17,7 +17,7 @@ ANSWER_BITS, FACTOR_BITS, LENGTH_BITS = 14, 10, 20
 
 
 @compiled_loop
-def add_persons(indptr, item, right, expected, factor, longest, gap, share):
+def add_residuals(indptr, item, right, expected, factor, longest, gap, share):
     """Fill in what every answer adds, and what is left of every person's residual.
 
     Both are 0 for persons with no answer right, or with all of them.

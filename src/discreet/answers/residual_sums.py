@@ -112,11 +112,11 @@ def contribute(rows: SparseRows, centre: Centre) -> Contribution:
     >>> contribute(rows, Centre.around(np.array([0, 0]), 2, 1.0)).gap.tolist()
     [734909, -747943]
     """
-    from discreet.answers.residual_kernels import add_persons
+    from discreet.answers.residual_kernels import add_residuals
 
     gap, share = np.zeros(len(rows.item), dtype=np.int64), np.zeros(rows.n_persons, dtype=np.int64)
     answers = rows.indptr, rows.item.astype(np.int64), rows.right
-    add_persons(*answers, centre.expected, centre.factor, centre.longest, gap, share)
+    add_residuals(*answers, centre.expected, centre.factor, centre.longest, gap, share)
     return Contribution(gap, share)
 
 

@@ -14,7 +14,7 @@ from discreet.answers.logistic import logistic
 from discreet.answers.residual_sums import CENTRE_BITS
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Guarantee
-from discreet.privacy.mechanisms.group_means import GRID, NAME, RATIOS, list_rows
+from discreet.privacy.mechanisms.group_means import GRID, NAME, RATIOS, list_score_rows
 from discreet.privacy.mechanisms.totals import list_columns
 from discreet.privacy.wall import Release
 from discreet.tabular import Columns, Tabular
@@ -87,8 +87,8 @@ def measure_groups(noisy: Release) -> PrivateMeans:
         raise BadUsage("this release has no means of groups; make one with release_means (--means)")
     difficulty = np.array(public.centre) / 2**CENTRE_BITS
     forms = [
-        tabulate_scores(difficulty[list(columns)], rows)
-        for columns, rows in zip(list_columns(public), list_rows(public), strict=True)
+        tabulate_moments(difficulty[list(columns)], rows)
+        for columns, rows in zip(list_columns(public), list_score_rows(public), strict=True)
     ]
     shape = len(public.groups), len(forms)
     sums = np.array([noisy.values[name].reshape(shape) for name in RATIOS]) / GRID
@@ -114,13 +114,13 @@ def _fit_group(
     for _ in range(STEPS):
         precision, pull = prior.copy(), -prior @ place
         for (persons, *observed), form in zip(sums, forms, strict=True):
-            expected, covariance = describe_scores(place, form)
+            expected, covariance = describe_moments(place, form)
             steps = np.eye(2) * 1e-4
             slope = (
                 np.transpose(
                     [
-                        describe_scores(place + step, form)[0]
-                        - describe_scores(place - step, form)[0]
+                        describe_moments(place + step, form)[0]
+                        - describe_moments(place - step, form)[0]
                         for step in steps
                     ]
                 )
@@ -141,7 +141,7 @@ def _fit_group(
     return float(place[0]), se, float(np.exp(place[1]))
 
 
-def tabulate_scores(difficulty: FloatArray, rows: Int64Array) -> FloatArray:
+def tabulate_moments(difficulty: FloatArray, rows: Int64Array) -> FloatArray:
     """Return the means of y, y^2, y y, y y^2, y^2 y^2 of persons of each ability, ``[node, 5]``.
 
     They are those of the very rows that a person with so many right answers adds.
@@ -153,7 +153,7 @@ def tabulate_scores(difficulty: FloatArray, rows: Int64Array) -> FloatArray:
     return np.asarray(law @ np.hstack([y, y[:, [0, 0, 1]] * y[:, [0, 1, 1]]]))
 
 
-def describe_scores(place: FloatArray, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+def describe_moments(place: FloatArray, table: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the means of y and y^2 in a group, and their covariance."""
     weight = np.exp(-(((NODES - place[0]) / np.exp(place[1])) ** 2) / 2)
     means = weight @ table / weight.sum()

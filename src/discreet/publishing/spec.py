@@ -36,7 +36,7 @@ from discreet.privacy.ledger.request import (
     write_decimal,
 )
 from discreet.privacy.mechanisms import check_mechanism, choose_mechanism
-from discreet.privacy.mechanisms.group_means import GroupMeans
+from discreet.privacy.mechanisms.group_means import GroupScores
 from discreet.privacy.protocol import NOISE_AWARE, PUBLIC, Mechanism, Public, freeze_value
 from discreet.publishing.centre import list_centred, open_centre, read_centre
 from discreet.publishing.identity import (
@@ -234,7 +234,7 @@ def word_means(
         "centre": calibration,
         "groups": groups,
         "design": "complete",
-        "mechanism": GroupMeans(least=least),
+        "mechanism": GroupScores(least=least),
     }
 
 

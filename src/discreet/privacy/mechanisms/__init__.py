@@ -84,7 +84,7 @@ MECHANISMS: dict[str, MechanismEntry] = {
     ),
     "group-means": MechanismEntry(
         "groups",
-        "group_means.GroupMeans",
+        "group_means.GroupScores",
         "Noise on how stated groups did on forms whose difficulties are public.",
     ),
     "net-wins": MechanismEntry(

@@ -51,7 +51,7 @@ RATIOS = {
 
 
 @dataclass(frozen=True)
-class GroupMeans(AdditiveMechanism):
+class GroupScores(AdditiveMechanism):
     """Discrete Gaussian noise on persons, scores and squared scores of groups.
 
     Attributes
@@ -105,7 +105,7 @@ class GroupMeans(AdditiveMechanism):
         calibration: NoiseCalibration,  # noqa: ARG002
     ) -> dict[str, Int64Array]:
         """Return the blocks, group after group and in it form after form. Confidential."""
-        cells, table = make_cells(public), list_rows(public)
+        cells, table = make_score_cells(public), list_score_rows(public)
         joined, parts = sum_groups(answers, public, PersonCounts(cells))
         persons = np.array([part["cells"].reshape(table.shape[:2]) for part in parts])
         blocks = np.einsum("gfk,fkb->bgf", persons, table).reshape(len(RATIOS), -1)
@@ -120,13 +120,13 @@ class GroupMeans(AdditiveMechanism):
         return {name: counts[name] for name in RATIOS}
 
 
-def make_cells(public: Public) -> PersonCells:
+def make_score_cells(public: Public) -> PersonCells:
     """Return the cells of persons by form and number of right answers."""
     forms = tuple(list_columns(public))
     return PersonCells(forms, public.max_answers, 1, max(map(len, forms)) + 1, is_complete=True)
 
 
-def list_rows(public: Public) -> Int64Array:
+def list_score_rows(public: Public) -> Int64Array:
     """Return what a person adds: ``[form, cell of right answers, block]``."""
     forms = list_columns(public)
     kinds, most = max(map(len, forms)) + 1, int(FARTHEST * GRID)
@@ -141,7 +141,7 @@ def list_rows(public: Public) -> Int64Array:
 
 def list_moves(public: Public) -> list[tuple[int, ...]]:
     """Return the squared lengths by block of the farthest differences between neighbours."""
-    table = list_rows(public)
+    table = list_score_rows(public)
     single = (table**2).max(axis=(0, 1))
     if public.neighbours is Neighbours.ADD_REMOVE:
         return [tuple(map(int, single))]
