@@ -1,5 +1,6 @@
 """What tests ask of errors: their class, code and facts, never their words."""
 
+import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,14 @@ def refused(kind: type[Exception], code: str, /, **facts: Any) -> Iterator[Any]:
     assert isinstance(error, DiscreetError)
     assert error.code == code, f"{error.code} {error.facts}: {error}"
     assert {name: _cut(error.facts.get(name)) for name in facts} == facts, f"{error.facts}"
+
+
+@contextmanager
+def disk_full() -> Iterator[Any]:
+    """Expect the system's error of a disk without room."""
+    with pytest.raises(OSError) as caught:
+        yield caught
+    assert caught.value.errno == errno.ENOSPC
 
 
 def _cut(fact: object) -> object:

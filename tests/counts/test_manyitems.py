@@ -448,7 +448,7 @@ def test_a_start_that_does_not_come_back_is_an_error_with_a_name(many, monkeypat
         return vectors[:, fast] @ ((vectors[:, fast].T @ rhs) / values[fast])
 
     monkeypatch.setattr(LaplacianSolver, "solve", forget)
-    with pytest.raises(NotConverged, match="two starts"):
+    with refused(NotConverged, "newton_method_pairwise_likelihood"):
         solve_refined(rates)
 
 
@@ -507,7 +507,7 @@ def test_standard_errors_that_nobody_can_vouch_for_are_left_out(many, monkeypatc
         (columns, "MANY_ROUNDS", 1), (hierarchy, "COARSEST", 5),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
-    with pytest.warns(NoStandardErrors, match="no standard errors"):
+    with pytest.warns(NoStandardErrors):
         estimate = fit(answers, method="refined")
     assert np.isfinite(estimate.difficulty[estimate.estimated]).all()
     assert np.isnan(estimate.se).all()

@@ -55,8 +55,7 @@ def test_persons_beyond_one_block_keep_their_place(way):
 def test_held_answers_cannot_be_changed():
     planes, rows = make_both(np.eye(3, dtype=np.int8))
     for array in (planes.right, planes.wrong, rows.indptr, rows.item, rows.right):
-        with pytest.raises(ValueError, match="read-only"):
-            array.flat[0] = 0
+        assert not array.flags.writeable
 
 
 def test_more_than_65536_items_are_numbered_in_32_bits():

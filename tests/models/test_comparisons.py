@@ -218,22 +218,46 @@ def test_many_batches_keep_left_and_right_apart():
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "code", "facts"),
     [
-        ("judge,winner\nann,ash\n", "columns judge, winner and loser"),
-        ("judge,rater,winner,loser\na,a,x,y\n", "'judge' and 'rater' could each be the judge"),
-        ("judge,winner,loser\nann,ash,\n", "line 2, column 'loser': the object id is missing"),
-        ("judge,winner,loser\n,ash,elm\n", "column 'judge': the judge id is missing"),
-        ("judge,winner,loser\nann,x,y\nann,y,x\n", "line 2 and .*line 3"),
-        ("judge,left,right,outcome\nann,x,y,maybe\n", "'maybe' is no outcome"),
-        ("judge,left,right,outcome\nann,x,y,tie\n", "is a tie"),
-        ("judge,winner,loser\nann,x,x\n", "'x' with itself"),
-        ("judge,winner,loser\n", "no rows"),
+        ("judge,winner\nann,ash\n", "comparisons_need_columns_judge", {}),
+        (
+            "judge,rater,winner,loser\na,a,x,y\n",
+            "could_each_column_say",
+            {"listed": "'judge' and 'rater'", "meaning": "judge"},
+        ),
+        (
+            "judge,winner,loser\nann,ash,\n",
+            "column_id_missing_without",
+            {"row": "votes.csv, line 2", "name": "loser", "role": "object"},
+        ),
+        (
+            "judge,winner,loser\n,ash,elm\n",
+            "column_id_missing_without",
+            {"name": "judge", "role": "judge"},
+        ),
+        (
+            "judge,winner,loser\nann,x,y\nann,y,x\n",
+            "judge_compared_more_than_once",
+            {"first_4": "votes.csv, line 2", "second": "votes.csv, line 3"},
+        ),
+        (
+            "judge,left,right,outcome\nann,x,y,maybe\n",
+            "column_read_outcomes",
+            {"place": "votes.csv, line 2", "value": "maybe"},
+        ),
+        (
+            "judge,left,right,outcome\nann,x,y,tie\n",
+            "column_read_outcomes",
+            {"place": "votes.csv, line 2", "value": "tie"},
+        ),
+        ("judge,winner,loser\nann,x,x\n", "judge_compared_itself_comparison", {"at_2": "x"}),
+        ("judge,winner,loser\n", "table_column_names_no", {}),
     ],
 )
-def test_bad_tables_are_refused_with_the_place(tmp_path, text, message):
+def test_bad_tables_are_refused_with_the_place(tmp_path, text, code, facts):
     (tmp_path / "votes.csv").write_text(text)
-    with pytest.raises(BadResponses, match=message):
+    with refused(BadResponses, code, **facts):
         read_comparisons(tmp_path / "votes.csv")
 
 

@@ -139,16 +139,22 @@ def precise_gaussian_delta(mu: float, epsilon: float) -> mpmath.mpf:
 
 
 @pytest.mark.parametrize(
-    "epsilon", [0, -1, 1e-320, 9e-10, math.nan, math.inf, -math.inf, "much", None]
+    ("epsilon", "code"),
+    [
+        *((value, "must_finite_number_above") for value in (0, -1, math.nan, math.inf, -math.inf)),
+        *((value, "must_least_found_below") for value in (1e-320, 9e-10)),
+        *((value, "must_number_above_found") for value in ("much", None)),
+    ],
 )
-def test_an_epsilon_that_means_nothing_is_refused(epsilon):
-    with pytest.raises(BadBudget, match="epsilon"):
+def test_an_epsilon_that_means_nothing_is_refused(epsilon, code):
+    with refused(BadBudget, code, name="epsilon"):
         Budget(epsilon)
 
 
 @pytest.mark.parametrize("delta", [-1e-9, 1, 1.5, math.nan, math.inf, 1e-250, "small"])
 def test_a_delta_that_means_nothing_is_refused(delta):
-    with pytest.raises(BadBudget, match="delta"):
+    code = "delta_must_number_below" if delta == "small" else "delta_must_lie_between"
+    with refused(BadBudget, code):
         Budget(1.0, delta)
 
 

@@ -236,7 +236,7 @@ def test_the_budget_is_reserved_before_noise_is_drawn(tmp_path):
             raise RuntimeError("no noise today")
 
     data = made_votes().comparisons
-    with pytest.raises(RuntimeError, match="no noise"):
+    with pytest.raises(RuntimeError):
         release(data, ledger=book, noise=Broken(SeededSource(1)))
     assert book.spent()[0] == pytest.approx(1.0, abs=1e-3)
     with pytest.raises(BudgetExceeded):
@@ -339,7 +339,7 @@ def test_a_saved_ranking_reads_back_and_speaks_of_judges(tmp_path):
     assert json.loads((tmp_path / "ranking" / "privacy.json").read_text())["kind"] == "comparisons"
     with refused(BadUsage, "exists_already_choose_another"):
         released.save(tmp_path / "ranking")
-    with pytest.raises(BadUsage, match=r"privacy\.json is missing"):
+    with refused(BadUsage, "no_release_bundle_missing"):
         read_released_ranking(tmp_path / "nowhere")
 
 

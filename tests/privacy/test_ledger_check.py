@@ -236,8 +236,11 @@ def test_bundles_of_a_ledger_that_forgot_them_are_named(answers, ledger, bundles
 
 
 def test_a_folder_without_bundles_is_wrong_usage(ledger, bundles, tmp_path):
-    for folder, words in ((bundles, "holds no bundle"), (tmp_path / "no", "is not a folder")):
-        with pytest.raises(BadUsage, match=words):
+    for folder, code in (
+        (bundles, "holds_no_bundle_find_bundles"),
+        (tmp_path / "no", "not_folder_give_one"),
+    ):
+        with refused(BadUsage, code):
             library.check_ledger(ledger, folder)
         assert discreet("ledger", "check", ledger.path, "--bundles", folder).code == 2
 

@@ -346,7 +346,7 @@ def test_a_correction_that_shows_an_excess_is_kept_and_says_so_and_ends_releases
     charge(ledger, 0.96, "north")
     charge(ledger, 0.7, "nation")
     assert ledger.history().keeps_limit()
-    with pytest.raises(BadUsage, match="--correct"):
+    with refused(BadUsage, "contains_two_declared_disjoint"):
         ledger.declare("nation", contains=["north"])
     with pytest.warns(UserWarning, match=r"epsilon 1\.218 was spent .* 'north' and 'nation'"):
         ledger.declare("nation", contains=["north"], correct=True)

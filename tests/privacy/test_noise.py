@@ -412,7 +412,7 @@ def test_the_number_of_draws_is_what_was_asked_for() -> None:
 
 def test_a_draw_too_large_for_sixty_four_bits_raises_rather_than_wraps() -> None:
     ones = Script(np.full(4 * 20, 2**16 - 1, dtype=np.uint16))
-    with pytest.raises(OverflowError, match="block 256"):
+    with pytest.raises(OverflowError):
         noise._draw_blocks(_heavy_tail, 16, ones)
 
 

@@ -181,7 +181,7 @@ def test_a_release_obeys_before_the_data_is_opened(tmp_path, change, code, facts
 
 def test_a_release_that_is_allowed_does_open_the_data(tmp_path):
     ledger = make_ledger(tmp_path)
-    with pytest.raises(AssertionError, match="the data was asked for"):
+    with pytest.raises(AssertionError):
         release(ledger, persons=10_000)
     release(ledger, lsat(), persons=1_000)
     assert len(ledger.releases()) == 1

@@ -357,7 +357,7 @@ def _subsets(values, size):
 
 
 def test_factors_that_could_overflow_are_refused():
-    with pytest.raises(OverflowError, match="no room in 64 bits"):
+    with pytest.raises(OverflowError):
         category_totals.bound_rounding(np.full((1, len(PRODUCTS)), 2**30))
 
 

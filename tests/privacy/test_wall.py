@@ -69,8 +69,7 @@ def test_released_values_are_integers_and_cannot_be_changed(name):
     made = make_release(answers(), name)
     for values in made.values.values():
         assert values.dtype == np.int64
-        with pytest.raises(ValueError, match="read-only"):
-            values[...] = 0
+        assert not values.flags.writeable
     with pytest.raises(TypeError):
         made.values["more"] = np.zeros(1, dtype=np.int64)
 

@@ -141,20 +141,24 @@ def test_the_points_of_nist_are_answered(book, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "code", "facts"),
     [
-        ({"titel": "x"}, "did you mean title"),
-        ({"colour": "x"}, "known are title"),
-        ({"date": "1.5.2026"}, "is written as 2026-11-16"),
-        ({"version": "2", "supersedes": "1"}, "must say why"),
-        ({"reason": "because"}, "must say which version"),
-        ({"version": "1", "supersedes": "1", "reason": "x"}, "cannot supersede itself"),
-        ({"title": "two\nlines"}, "one line of text"),
-        ({"title": 3}, "one line of text"),
+        ({"titel": "x"}, "release_no_refuse_unknown", {"hint": "did you mean title?"}),
+        ({"colour": "x"}, "release_no_refuse_unknown", {"name": "colour"}),
+        ({"date": "1.5.2026"}, "date_release_written_found", {"text": "1.5.2026"}),
+        ({"version": "2", "supersedes": "1"}, "release_supersedes_must_say", {"supersedes": "1"}),
+        ({"reason": "because"}, "release_gives_reason_must", {}),
+        (
+            {"version": "1", "supersedes": "1", "reason": "x"},
+            "release_cannot_supersede_itself",
+            {"version": "1"},
+        ),
+        ({"title": "two\nlines"}, "release_must_one_line", {"name": "title"}),
+        ({"title": 3}, "release_must_one_line", {"name": "title"}),
     ],
 )
-def test_words_that_make_no_identity_are_refused(words, message):
-    with pytest.raises(BadUsage, match=message):
+def test_words_that_make_no_identity_are_refused(words, code, facts):
+    with refused(BadUsage, code, **facts):
         make_identity(words)
 
 

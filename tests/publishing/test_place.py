@@ -7,7 +7,7 @@ import pytest
 
 from discreet.atomic import check_place, hold_place
 from discreet.errors import BadUsage
-from refusals import refused
+from refusals import disk_full, refused
 
 TEXTS = {"privacy.json": "{}\n", "statement.md": "words\n"}
 
@@ -55,15 +55,26 @@ def links(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "bundle")
     (tmp_path / "file").write_text("mine")
     return {
-        "a dangling link": ("dangling", "symbolic link"),
-        "below a dangling link": ("dangling/out", "dangling is a file or a dangling link"),
-        "a link to a bundle": ("link", "symbolic link"),
-        "a link to itself": ("round", "symbolic link"),
-        "below a file": ("file/out", "file is a file or a dangling link"),
-        "a file": ("file", "a file, not an earlier release"),
-        "a name too long": ("n" * 256, "too long"),
-        "below a name too long": ("n" * 256 + "/out", "too long"),
+        "a dangling link": ("dangling", LINK, {"target": "dangling"}),
+        "below a dangling link": (
+            "dangling/out",
+            NO_PLACE,
+            {"reason": "dangling is a file or a dangling link, not a folder"},
+        ),
+        "a link to a bundle": ("link", LINK, {"target": "link"}),
+        "a link to itself": ("round", LINK, {"target": "round"}),
+        "below a file": (
+            "file/out",
+            NO_PLACE,
+            {"reason": "file is a file or a dangling link, not a folder"},
+        ),
+        "a file": ("file", "not_earlier_release_not", {"target_2": "a file"}),
+        "a name too long": ("n" * 256, NO_PLACE, {"reason": "File name too long"}),
+        "below a name too long": ("n" * 256 + "/out", NO_PLACE, {"reason": "File name too long"}),
     }
+
+
+LINK, NO_PLACE = "symbolic_link_release_folder", "nothing_written_choose_another"
 
 
 @pytest.mark.parametrize(
@@ -80,9 +91,9 @@ def links(tmp_path):
     ],
 )
 def test_what_cannot_become_a_folder_is_refused_with_its_reason(tmp_path, what):
-    name, words = links(tmp_path)[what]
+    name, code, facts = links(tmp_path)[what]
     before = names(tmp_path)
-    with pytest.raises(BadUsage, match=words):
+    with refused(BadUsage, code, **facts):
         check_place(tmp_path / name, force=True)
     assert names(tmp_path) == before
 
@@ -208,7 +219,7 @@ def test_a_full_disk_names_the_folder_that_was_asked_for(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.write", write)
-    with pytest.raises(OSError, match="No space left") as caught:
+    with disk_full() as caught:
         fill(tmp_path / "out", room=5000)
     assert caught.value.filename == str(tmp_path / "out")
     assert names(tmp_path) == []

@@ -186,15 +186,15 @@ def test_one_person_without_a_group_changes_nobody_elses(tmp_path):
 
 def test_what_cannot_be_compared_is_refused(tmp_path):
     answers = draw(1, each=100)
-    for groups, reference, found in (
-        ({"language": ["de"]}, None, "two different names"),
-        ({"language": ["de", "de"]}, None, "two different names"),
-        ({"language": "de"}, None, "must be a list"),
-        ({"language": ["de", "fr"], "sex": ["f", "m"]}, None, "one column"),
-        ({"language": ["de", "fr"]}, "it", "none of the groups"),
-        ({"sex": ["f", "m"]}, None, "no group column 'sex'"),
+    for groups, reference, code in (
+        ({"language": ["de"]}, None, "groups_must_least_two"),
+        ({"language": ["de", "de"]}, None, "groups_must_least_two"),
+        ({"language": "de"}, None, "must_found_nothing_read"),
+        ({"language": ["de", "fr"], "sex": ["f", "m"]}, None, "groups_names_one_column"),
+        ({"language": ["de", "fr"]}, "it", "reference_none_groups_read_groups"),
+        ({"sex": ["f", "m"]}, None, "answers_no_group_column_name"),
     ):
-        with pytest.raises(BadUsage, match=found):
+        with refused(BadUsage, code):
             discreet.release_dif(
                 answers, epsilon=1.0, items=ITEMS, groups=groups, reference=reference
             )

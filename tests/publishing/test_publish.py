@@ -24,7 +24,7 @@ from discreet.privacy.noise import ExactNoise
 from discreet.publishing.bundle import bundle_files
 from discreet.report.statement import write_statement
 from discreet.secure import SeededSource
-from refusals import refused
+from refusals import disk_full, refused
 
 MECHANISMS = mechanisms_for("answers")
 
@@ -113,7 +113,7 @@ def test_a_full_disk_leaves_nothing_behind(answers, tmp_path, monkeypatch):
         return real(self, *arguments, **settings)
 
     monkeypatch.setattr(Path, "open", fails)
-    with pytest.raises(OSError, match="No space left"):
+    with disk_full():
         made.save(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
@@ -162,7 +162,7 @@ def test_a_release_is_charged_before_noise_is_drawn(answers, tmp_path):
             assert len(ledger.releases()) == 1  # charged already
             raise RuntimeError("power cut")
 
-    with pytest.raises(RuntimeError, match="power cut"):
+    with pytest.raises(RuntimeError):
         publish(answers, ledger=ledger, noise=Broken())
     assert ledger.releases()[0].completed_at is None
     with refused(BudgetExceeded, "release_asks_epsilon_delta"):
@@ -441,7 +441,7 @@ def test_nothing_in_a_bundle_with_noise_for_tests_claims_privacy(answers, tmp_pa
 
 
 def test_reading_what_is_not_a_bundle_is_explained(tmp_path):
-    with pytest.raises(BadUsage, match="is missing"):
+    with refused(BadUsage, "no_release_bundle_missing"):
         discreet.read_release(tmp_path)
     (tmp_path / "privacy.json").write_text('{"schema_version": 99}')
     (tmp_path / "difficulties.csv").write_text("item\n")

@@ -336,12 +336,15 @@ def test_the_watch_would_notice_noise_before_the_charge(tmp_path, ledger, monkey
 
 
 @pytest.mark.parametrize(
-    ("rows", "message"),
-    [([*table(), (3, "q1", 1)], "more than once"), ([*table(), (41, "q1", 5)], "5")],
+    ("rows", "code"),
+    [
+        ([*table(), (3, "q1", 1)], "person_answered_item_more"),
+        ([*table(), (41, "q1", 5)], "bad_answer"),
+    ],
 )
-def test_a_mistake_in_a_stream_charges_nothing(tmp_path, ledger, rows, message):
+def test_a_mistake_in_a_stream_charges_nothing(tmp_path, ledger, rows, code):
     folder = write(tmp_path / "answers", rows)
-    with pytest.raises(BadResponses, match=message):
+    with refused(BadResponses, code):
         values_of(folder, engine="duckdb", ledger=ledger)
     assert ledger.releases() == ()
 
@@ -620,7 +623,7 @@ def test_a_failed_release_leaves_no_copy_behind(tmp_path, monkeypatch, source):
         def gaussian(self, sigma, size):
             raise RuntimeError("power cut")
 
-    with pytest.raises(RuntimeError, match="power cut"):
+    with pytest.raises(RuntimeError):
         values_of(data, engine="duckdb", noise=Broken(SeededSource(1)))
     with pytest.raises(BadResponses):
         values_of(data, engine="duckdb", items=["p0", "p1"])
@@ -755,7 +758,7 @@ def test_randomized_response_refuses_answers_whose_rows_are_out_of_reach(tmp_pat
         def select(self, items):
             return self
 
-    with pytest.raises(BadUsage, match=r"needs the rows.*Parquet"):
+    with refused(BadUsage, "these_answers_stay_where"):
         values_of(Remote(), "randomized-response", ledger=ledger)
     assert ledger.releases() == ()
 

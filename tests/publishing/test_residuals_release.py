@@ -148,15 +148,16 @@ def test_a_centre_that_is_not_public_is_refused():
     for centre in (anchored, discreet.count_pairs(answers), pd.Series(TRUTH, ITEMS)):
         with pytest.raises(BadUsage):
             private(answers, centre=centre)
-    for centre, found in (
-        (plain, "has no guarantee"),
-        (bank, "has no guarantee"),
-        (seeded, "made with noise for tests"),
-        ({"i00": 0.0}, "no value for 19"),
-        (dict.fromkeys(ITEMS, 99.0), "from -20 to 20"),
-        (dict.fromkeys(ITEMS, "easy"), "number of logits"),
+    must_be_public, must_be_number = "centre_must_public_confidential", "centre_item_must_number"
+    for centre, code, facts in (
+        (plain, must_be_public, {"found": "has no guarantee"}),
+        (bank, must_be_public, {"found": "has no guarantee"}),
+        (seeded, must_be_public, {"found": "was made with noise for tests"}),
+        ({"i00": 0.0}, "centre_no_value_listed", {"n_missing": "19"}),
+        (dict.fromkeys(ITEMS, 99.0), must_be_number, {"value": 99.0}),
+        (dict.fromkeys(ITEMS, "easy"), must_be_number, {"value": "easy"}),
     ):
-        with pytest.raises(BadUsage, match=found):
+        with refused(BadUsage, code, **facts):
             private(answers, centre=centre)
     with refused(BadUsage, "mechanism_not_use_public"):
         private(answers, centre=dict.fromkeys(ITEMS, 0.0), mechanism="pairs")

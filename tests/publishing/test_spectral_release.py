@@ -276,7 +276,7 @@ def test_a_stopped_release_arrives_with_the_estimator_that_was_asked_for(tmp_pat
 
     with monkeypatch.context() as broken:
         broken.setattr(Delivery, "deliver", stop)
-        with pytest.raises(RuntimeError, match="power"):
+        with pytest.raises(RuntimeError):
             publish(lsat(), LSAT_ITEMS, ledger=ledger, noise=ExactNoise())
     arrived = library.resume_release(ledger, 1, out=tmp_path / "out")
     assert arrived.record["estimator"] == "spectral"
@@ -292,7 +292,7 @@ def test_a_mechanism_without_pair_counts_is_refused_before_the_data_and_the_char
     mechanism, tmp_path
 ):
     ledger = library.Ledger.create(tmp_path / "spent.db", 5.0, 1e-3)
-    with pytest.raises(BadUsage, match=f"the mechanism {mechanism} does not.*Nothing was charged"):
+    with refused(BadUsage, "estimator_spectral_needs_noisy", mechanism=mechanism):
         library.release(
             tmp_path / "no such file.csv", library.Budget(1.0, 1e-4), items=LSAT_ITEMS,
             mechanism=mechanism, estimator="spectral", ledger=ledger,

@@ -221,7 +221,7 @@ def test_a_ranking_has_the_same_page_in_its_own_words(bundles, tmp_path):
 
 def test_what_is_no_bundle_at_all_is_wrong_usage(tmp_path):
     for path in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(BadUsage, match=r"privacy\.json is missing"):
+        with refused(BadUsage, "no_release_bundle_missing"):
             library.verify(path)
         assert discreet("verify", path).code == 2
 

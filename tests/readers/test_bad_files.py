@@ -30,7 +30,7 @@ from discreet.sklearn import Rasch
 from discreet.tables import paths as opening
 from discreet.tables import sources as delimited
 from discreet.threads import set_threads, thread_count
-from refusals import refused
+from refusals import disk_full, refused
 
 RIGHT = ["1", " 1 ", "1.0", "1.00", "TRUE", "True", "1e0", "+1", "01", "1.", "10e-1"]
 WRONG = ["0", "0.0", "false", "-0", "00", "0e5", ".0"]
@@ -94,7 +94,7 @@ def test_all_readers_agree_on_the_spellings_that_are_answers(tmp_path, word):
 def test_numbers_of_json_are_not_rounded_to_an_answer(tmp_path, number):
     file = tmp_path / "answers.jsonl"
     file.write_text('{"person": 7.0, "item": "x", "response": ' + number + "}\n")
-    with pytest.raises(BadResponses, match=f"found {number} where"):
+    with refused(BadResponses, "bad_answer", value=number):
         read_responses(file)
     file.write_text('{"person": 7.0, "item": "x", "response": 1.0}\n')
     assert read_responses(file).persons.tolist() == ["7"]
@@ -207,7 +207,8 @@ def test_ids_of_parquet_that_are_no_text_are_refused(tmp_path, kind, column, rea
     pq.write_table(pa.table({**columns, "response": [1, 0]}), tmp_path / "answers.parquet")
     row = 2 if kind == "bytes" else 1
     options = {"group": "group"} if read is read_responses else {}
-    with pytest.raises(BadResponses, match=f"row {row}, column '{column}': found .* cannot be"):
+    where = f"answers.parquet, row {row}"
+    with refused(BadResponses, "column_found_cannot_id", row=where, name=column):
         read(tmp_path / "answers.parquet", **options)
 
 
@@ -358,7 +359,7 @@ def test_rows_that_cannot_be_distributed_name_the_folder(tmp_path, monkeypatch):
     file = tmp_path / "answers.csv"
     file.write_text("person,item,response\nb,x,1\na,x,0\n")
     monkeypatch.setattr(Buckets, "_flush", refuse)
-    with pytest.raises(OSError, match="No space") as found:
+    with disk_full() as found:
         count_source(file, checkpoint=tmp_path / "kept")
     assert found.value.filename == str(tmp_path / "kept" / "rows")
     assert describe(found.value)[1].startswith(f"{tmp_path}/kept/rows: the disk is full")

@@ -59,9 +59,17 @@ def test_no_item_and_all_items_are_defined():
     assert np.isnan([none.gap, every.gap, *none.gap_interval]).all()
 
 
-@pytest.mark.parametrize("top", [-1, 4, 2.5, "2"])
-def test_a_number_of_items_that_means_nothing_is_refused(top):
-    with pytest.raises(BadUsage, match=r"^top.* must"):
+@pytest.mark.parametrize(
+    ("top", "code"),
+    [
+        (-1, "top_must_lie_between_number"),
+        (4, "top_must_lie_between_number"),
+        (2.5, "must_found_nothing_read"),
+        ("2", "must_found_nothing_read"),
+    ],
+)
+def test_a_number_of_items_that_means_nothing_is_refused(top, code):
+    with refused(BadUsage, code):
         discreet.rank(make([1.0, 0.0, np.nan, -1.0]), top)
 
 

@@ -96,7 +96,7 @@ def test_nothing_is_warned_of_where_every_item_has_its_number():
 def test_the_warning_can_be_turned_into_an_error():
     with warnings.catch_warnings():
         warnings.simplefilter("error", discreet.errors.ItemsLeftOut)
-        with pytest.raises(ItemsLeftOut, match="nobody answered"):
+        with pytest.raises(ItemsLeftOut):
             discreet.fit(UNANSWERED)
 
 

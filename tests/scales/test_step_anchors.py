@@ -229,5 +229,5 @@ def test_anchors_that_nobody_links_to_the_others_are_refused():
     codes[:50, :2] = draw(9, persons=50, steps=(2, 2)).responses.to_array()
     codes[50:, 2:] = draw(10, persons=50, steps=(2, 2)).responses.to_array()
     answers = discreet.Responses.from_store(store_codes(codes, [2] * 4))
-    with pytest.raises(DisconnectedItems, match="the answers link none of the 2 other items"):
+    with refused(DisconnectedItems, "answers_link_none_other", n_names="2"):
         discreet.fit(answers, anchors={"0": [0.0, 1.0], "1": [0.0, 1.0]})

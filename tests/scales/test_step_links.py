@@ -149,17 +149,17 @@ def test_a_bank_without_steps_is_written_and_read_as_ever(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "error"),
+    ("old", "new", "error", "code", "facts"),
     [
-        ('"0 1 2 3"', '"0 2 1 3"', BadResponses),
-        ('"0 1 2 3"', '""', BadResponses),
-        ('"threshold_1"', '"threshold_one"', BadResponses),
-        ('"version": 2', '"version": 3', BadUsage),
+        ('"0 1 2 3"', '"0 2 1 3"', BadResponses, "item_categories_mean_thresholds", {"row": "q0"}),
+        ('"0 1 2 3"', '""', BadResponses, "item_categories_mean_thresholds", {"row": "q0"}),
+        ('"threshold_1"', '"threshold_one"', BadResponses, "item_bank_steps_needs", {"row": "q0"}),
+        ('"version": 2', '"version": 3', BadUsage, "bank_version_version_discreet", {"head": "3"}),
     ],
 )
-def test_a_damaged_bank_with_steps_is_refused_with_the_item(tmp_path, old, new, error):
+def test_a_damaged_bank_with_steps_is_refused_with_the_item(tmp_path, old, new, error, code, facts):
     path = tmp_path / "bank.csv"
     write_bank(path, create_bank(halves()[0], scale="s", source="one"))
     path.write_text(path.read_text().replace(old, new, 1))
-    with pytest.raises(error, match=r"item 'q0'|version 3"):
+    with refused(error, code, **facts):
         read_bank(path)

@@ -253,7 +253,7 @@ def test_dir_lists_the_public_names():
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+    with pytest.raises(AttributeError):
         _ = discreet.nonsense
 
 

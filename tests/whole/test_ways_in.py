@@ -397,13 +397,14 @@ def test_a_local_session_with_another_python_names_the_variable_to_set(tmp_path)
     old = tmp_path / "python2"
     old.write_text("#!/bin/sh\necho 2.7\n")
     old.chmod(0o755)
-    for python, why in (
-        (bare, "cannot import discreet"),
-        (old, "is Python 2.7, not 3"),
+    here = ".".join(map(str, sys.version_info[:2]))
+    for python, wrong in (
+        (bare, "cannot import discreet and pyarrow"),
+        (old, f"is Python 2.7, not {here}"),
         (tmp_path / "none", "is not there"),
     ):
         frame = SimpleNamespace(sparkSession=Session("local[2]", python))
-        with pytest.raises(BadUsage, match=f"{why}.*PYSPARK_PYTHON") as caught:
+        with refused(BadUsage, "spark_session_would_run", wrong=wrong) as caught:
             check_workers(frame)
         assert "\n" not in str(caught.value)
 

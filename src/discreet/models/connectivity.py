@@ -105,7 +105,7 @@ def build_chain(counts: PairTable, *, regularisation: float = 0.0) -> Chain:
     table = regularise(counts.right_wrong, regularisation)
     status, linked, warnings = _classify(table, counts, regularised=regularisation > 0)
     if len(linked) < 2:
-        raise DisconnectedItems(_explain_disconnected(counts, status))
+        raise _refuse_disconnected(counts, status)
     rates = table if len(linked) == len(counts.items) else _restrict(table, linked)
     return Chain(counts.items, linked, _as_floats(rates), status, warnings)
 
@@ -188,10 +188,10 @@ def find_tied(links: npt.NDArray[np.bool_], held: npt.NDArray[np.bool_]) -> npt.
     return np.asarray(_linked_to(joined, m)[:m])
 
 
-def explain_unlinked(items: Sequence[str], anchored: IndexArray) -> str:
-    """Say that nothing links the other items to the anchors, and what would."""
+def refuse_unlinked(items: Sequence[str], anchored: IndexArray) -> DisconnectedItems:
+    """Return the refusal of items that nothing links to the anchors: it says what would."""
     names = [items[position] for position in anchored]
-    return (
+    return DisconnectedItems(
         f"the answers link none of the {len(items) - len(names)} other items to the "
         f"{len(names)} anchors ({name_some(names)}), so their difficulties on the scale of the "
         "anchors are not determined. An item is linked when some persons have it right and an "
@@ -298,17 +298,17 @@ def _left_out_warnings(items: tuple[str, ...], codes: npt.NDArray[np.object_]) -
     return warnings
 
 
-def _explain_disconnected(counts: PairTable, status: tuple[Status, ...]) -> str:
+def _refuse_disconnected(counts: PairTable, status: tuple[Status, ...]) -> DisconnectedItems:
     m = len(counts.items)
     if m < 2:
-        return (
+        return DisconnectedItems(
             f"found {m} item{'s' * (m != 1)}: a difficulty is relative to other items, "
             "so at least two items answered by the same persons are needed"
         )
     tally = ", ".join(
         f"{status.count(code)} {code}" for code in Status if status.count(code) and code in REASONS
     )
-    return (
+    return DisconnectedItems(
         f"none of the {m} items is linked to another in both directions ({tally}; "
         f"{counts.persons} persons), so no difficulty is determined. Two items are linked when "
         "some persons have the first right and the second wrong and others the reverse; "

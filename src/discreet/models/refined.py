@@ -117,7 +117,7 @@ def _maximise(rates: PairMatrix) -> tuple[FloatArray, Solution]:
     second, more, _ = _climb(pairs, difficulty + draw_slow_direction(rates, leaving), solver)
     gap = float(np.abs(difficulty - second).max())
     if gap > AGREEMENT:
-        raise NotConverged(_explain_steps(len(difficulty), f"two starts {gap:.1e} logits apart"))
+        raise _refuse_stop(len(difficulty), f"two starts {gap:.1e} logits apart")
     return difficulty, Solution("Newton on the pairwise likelihood, two starts", done + more, gap)
 
 
@@ -154,7 +154,7 @@ def solve_within(rates: PairMatrix, structure: Structure) -> tuple[FloatArray, S
             return difficulty, Solution(solver, done, size)
         if not np.isfinite(size):
             break
-    raise NotConverged(_explain_steps(len(structure.item), f"steps of {size:.1e} logits"))
+    raise _refuse_stop(len(structure.item), f"steps of {size:.1e} logits")
 
 
 def _solve_step(structure: Structure, laplacian: Laplacian, residual: FloatArray) -> FloatArray:
@@ -164,7 +164,7 @@ def _solve_step(structure: Structure, laplacian: Laplacian, residual: FloatArray
         try:
             return np.asarray(np.linalg.solve(second, score))
         except np.linalg.LinAlgError as error:
-            raise NotConverged(_explain_steps(len(structure.item), str(error))) from error
+            raise _refuse_stop(len(structure.item), str(error)) from error
     try:
         # The common shift is open, and has no part in the score.
         lifted = structure.lift(second)
@@ -188,11 +188,11 @@ def _climb(
             return difficulty - difficulty.mean(), done, size
         if not np.isfinite(size):
             break
-    raise NotConverged(_explain_steps(len(start), f"steps of {size:.1e} logits"))
+    raise _refuse_stop(len(start), f"steps of {size:.1e} logits")
 
 
-def _explain_steps(items: int, outcome: str) -> str:
-    return (
+def _refuse_stop(items: int, outcome: str) -> NotConverged:
+    return NotConverged(
         f"Newton's method on the pairwise likelihood of {items} items stopped with {outcome}; some "
         "items are linked by far too few answers: remove them, add regularisation, or use "
         "method='spectral'"

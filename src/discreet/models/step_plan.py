@@ -32,9 +32,9 @@ from discreet.models.connectivity import (
     Chain,
     build_chain,
     check_rating_scale,
-    explain_unlinked,
     find_statuses,
     find_tied,
+    refuse_unlinked,
     regularise,
     tell_kept,
     tell_unused,
@@ -182,7 +182,7 @@ class StepPlan:
         is_held = ~np.isnan(held)
         linked = is_held | find_tied(self.find_links(rates), is_held)
         if linked.sum() == is_held.sum() < len(is_held):
-            raise DisconnectedItems(explain_unlinked(self.items, self.anchored))
+            raise refuse_unlinked(self.items, self.anchored)
         codes = find_statuses(nodes)
         codes[linked], codes[is_held] = Status.ESTIMATED, Status.ANCHORED
         chosen = np.flatnonzero(linked)

@@ -340,8 +340,11 @@ def _read_record(folder: Path) -> dict[str, Any]:
     path = folder / PRIVACY_FILE
     if not path.is_file():
         others = sorted(name for name in RELEASE_FILES if (folder / name).is_file())
-        problem = f"{folder} is not a whole release bundle: {PRIVACY_FILE} is missing"
-        raise BadResponses(f"{problem}. {FETCH}") if others else BadUsage(f"{problem}.")
+        if others:
+            raise BadResponses(
+                f"{folder} is not a whole release bundle: {PRIVACY_FILE} is missing. {FETCH}"
+            )
+        raise BadUsage(f"{folder} is no release bundle: {PRIVACY_FILE} is missing.")
     with _damage(folder):
         record = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(record, dict):

@@ -465,14 +465,16 @@ def check_release(
 ) -> None:
     """Refuse a release about somebody who is in the data of a disjoint population."""
     for entry in history.entries:
-        if history.populations.are_disjoint(population, entry.population):
-            _refuse_shared(
-                digests, read_person_digests(connection, history.path, key, entry),
+        is_apart = history.populations.are_disjoint(population, entry.population)
+        if is_apart and _share_person(
+            digests, read_person_digests(connection, history.path, key, entry)
+        ):
+            raise LedgerError(
                 f"{history.path}: {population!r} is declared disjoint from {entry.population!r}, "
                 f"and somebody in this data is also in data that was charged to "
                 f"{entry.population!r} (release {entry.number}). Nothing was charged; correct the "
-                f"declaration or the data.",
-            )  # fmt: skip
+                f"declaration or the data."
+            )
 
 
 def check_disjoint(
@@ -483,13 +485,15 @@ def check_disjoint(
         names = first.population, second.population
         if not after.populations.are_disjoint(*names) or before.populations.are_disjoint(*names):
             continue
-        _refuse_shared(
+        if _share_person(
             read_person_digests(connection, after.path, key, first),
             read_person_digests(connection, after.path, key, second),
-            f"{after.path}: {first.population!r} and {second.population!r} would be disjoint, and "
-            f"somebody is in the data of both (releases {first.number} and {second.number}). "
-            f"Nothing was declared.",
-        )
+        ):
+            raise LedgerError(
+                f"{after.path}: {first.population!r} and {second.population!r} would be disjoint, "
+                f"and somebody is in the data of both (releases {first.number} and "
+                f"{second.number}). Nothing was declared."
+            )
 
 
 def read_person_digests(
@@ -507,9 +511,8 @@ def read_person_digests(
     return bytes(digests)
 
 
-def _refuse_shared(left_digests: bytes, right_digests: bytes, message: str) -> None:
+def _share_person(left_digests: bytes, right_digests: bytes) -> bool:
     first, second = (
         np.frombuffer(some, dtype=f"S{ID_BYTES}") for some in (left_digests, right_digests)
     )
-    if np.intersect1d(first, second, assume_unique=True).size:
-        raise LedgerError(message)
+    return bool(np.intersect1d(first, second, assume_unique=True).size)

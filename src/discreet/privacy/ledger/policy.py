@@ -281,16 +281,16 @@ class Board:
         if len({one.public_key for one in signers}) < len(signers):
             raise NotAllowed("a key has signed this request twice; every signature counts once")
         if len(signers) < self.needed:
-            raise NotAllowed(self._ask_for_more(signers))
+            raise self._refuse_few(signers)
         return signers
 
-    def _ask_for_more(self, signers: list[Approver]) -> str:
-        """Say who signed, and who still can."""
+    def _refuse_few(self, signers: list[Approver]) -> NotAllowed:
+        """Return the refusal of too few signatures: it says who signed, and who still can."""
         signed = f" ({', '.join(one.name for one in signers)})" if signers else ""
         left = [one.name for one in self.approvers if one not in signers]
         more = self.needed - len(signers)
         whose = " and ".join(left) if len(left) <= more else f"{more} more of {', '.join(left)}"
-        return (
+        return NotAllowed(
             f"this ledger asks for the approval of {count_approvers(self.needed)}, and "
             f"{len(signers)} signed this request{signed}. Have it signed by "
             f"{whose or 'approvers, who must be entered first'}: discreet steward approve REQUEST "
