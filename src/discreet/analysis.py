@@ -19,6 +19,7 @@ from discreet.items import (
     martin_loef,
     mislabelled,
     residuals,
+    resolving,
 )
 from discreet.items.cutoffs import FitCutoffs
 from discreet.items.dif import DifTable, OmnibusDif
@@ -33,6 +34,7 @@ from discreet.items.martin_loef import MartinLoefTest
 from discreet.items.mislabelled import Mislabelled
 from discreet.items.raters import BiasTable, LevelFit, RatedPersons, study_ratings
 from discreet.items.residuals import InformationCurve, ResidualCorrelations
+from discreet.items.resolving import ResolvedDif
 from discreet.items.study import Study
 from discreet.persons import scoring
 from discreet.persons.plausible import LatentRegression
@@ -45,12 +47,12 @@ __all__ = [
     "Dimensionality", "Distractors", "FitChange", "FitCutoffs", "FitStatistics", "GroupMeans",
     "InformationCurve", "ItemFit", "LatentRegression", "LevelFit", "MartinLoefTest",
     "Mislabelled", "ModelCheck", "ModelTest", "OmnibusDif", "PersonFit", "RatedPersons",
-    "Reliability", "ReliabilityByTestlet", "ResidualCorrelations", "ScoreTable", "StepModelTest",
-    "Study", "UnexpectedAnswers", "WaldTest", "adjust", "analyse_distractors", "check_model",
-    "combine_testlets",
-    "compare_fit", "compare_step_models", "correlate_residuals", "find_dif", "find_dimensions",
-    "find_group_means", "find_mislabelled", "measure_alpha", "measure_fit", "measure_testlets",
-    "run_andersen", "run_martin_loef", "run_wald", "simulate_cutoffs",
+    "Reliability", "ReliabilityByTestlet", "ResidualCorrelations", "ResolvedDif", "ScoreTable",
+    "StepModelTest", "Study", "UnexpectedAnswers", "WaldTest", "adjust", "analyse_distractors",
+    "check_model", "combine_testlets", "compare_fit", "compare_step_models",
+    "correlate_residuals", "find_dif", "find_dimensions", "find_group_means",
+    "find_mislabelled", "measure_alpha", "measure_fit", "measure_testlets", "resolve_dif",
+    "run_andersen", "run_martin_loef", "run_wald", "simulate_cutoffs", "split_items",
     "study_ratings", "tabulate_scores", "trace_information",
 ]  # fmt: skip
 
@@ -70,6 +72,8 @@ run_andersen = opens(likelihood_ratios.run_andersen)
 run_martin_loef = opens(martin_loef.run_martin_loef)
 find_mislabelled = opens(mislabelled.find_mislabelled)
 correlate_residuals = opens(residuals.correlate_residuals)
+resolve_dif = opens(resolving.resolve_dif)
+split_items = opens(resolving.split_items)
 trace_information = opens(residuals.trace_information)
 tabulate_scores = opens(scoring.tabulate_scores)
 check_model = opens(diagnosis.check_model)

@@ -144,6 +144,7 @@ def public_results():
         analysis.compare_step_models(steps),
         analysis.correlate_residuals(answers, estimate),
         (differences := analysis.find_dif(answers, "mean score")), differences.omnibus,
+        analysis.resolve_dif(answers, "mean score"),
         analysis.simulate_cutoffs(answers, estimate, replications=19),
         analysis.measure_testlets(small, dict.fromkeys(items[:2], "text")),
         analysis.find_mislabelled(answers, estimate),

@@ -93,6 +93,8 @@ FUNCTIONS = {
         test.p_value for test in analysis.check_model(x, CALIBRATION, **w).tests[:1]
     ],
     "find_dif": lambda x, **w: analysis.find_dif(x, SEX, **w).difference,
+    "resolve_dif": lambda x, **w: analysis.resolve_dif(x, SEX, **w).left.difference,
+    "split_items": lambda x, **w: analysis.split_items(x, {"0": SEX}, **w).to_array(),
     "find_group_means": lambda x, **w: analysis.find_group_means(x, CALIBRATION, SEX, **w).mean,
     "run_wald": lambda x, **w: analysis.run_wald(x, **w).z,
     "run_andersen": lambda x, **w: analysis.run_andersen(x, **w).statistic,

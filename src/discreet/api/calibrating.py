@@ -12,7 +12,7 @@ from typing import Any, Unpack, cast
 
 from discreet.answers.matrices import MATRIX_WORDS, is_matrix, read_matrix
 from discreet.answers.protocol import Answers
-from discreet.answers.survey import state_design
+from discreet.answers.survey import DesignWords, state_design
 from discreet.choices import Ability, Engine, Method, Model, Within
 from discreet.coding.reading import FitWords, Reading, ReadingWords
 from discreet.counts import PairCounts, holds_counts
@@ -44,6 +44,7 @@ def fit(
     replicates: str | Sequence[str] | None = None,
     replication: str | None = None,
     keep_categories: bool = False,
+    split: Mapping[str, Any] | None = None,
     **reading: Unpack[FitWords],
 ) -> Estimate:
     """Estimate the difficulty of every item.
@@ -111,6 +112,10 @@ def fit(
     keep_categories
         With steps: whether a category between others stays although nobody is in it (Winsteps'
         STKEEP). Of the steps around it only the sum is estimated. Conditional likelihood only.
+    split
+        Items with a difficulty of their own in every group, and the group column of each:
+        ``{"Q4": "language"}`` has the items "Q4:de" and "Q4:fr" in the place of Q4. Instead of a
+        column, one label for each person. :func:`discreet.analysis.split_items` has the answers.
     reading
         ``person=``, ``item=``, ``response=`` and the other keywords of
         :func:`discreet.read_responses`, for sources that have columns.
@@ -147,6 +152,11 @@ def fit(
     options: dict[str, Any] = {"method": method, "model": model, "ability": ability}
     options |= {"standard_errors": standard_errors, "regularisation": regularisation}
     options["keep_categories"] = keep_categories
+    if split:
+        if facets:
+            raise BadUsage("split= belongs to answers; with facets= leave split= out")
+        data = _split_answers(data, split, model, reading, design, anchors)
+        design, reading = DesignWords(), FitWords()
     if not (design or facets) and anchors is None and _is_open(data, engine, reading):
         return calibrate(_take_answers(data, model, reading), **options)
     # Ratings, and whoever reads tables, are loaded only where they are needed.
@@ -184,6 +194,29 @@ def fit(
         if sparse is None:
             raise OutOfReach(str(refusal)) from None
         return sparse
+
+
+def _split_answers(
+    data: Any,
+    split: Mapping[str, Any],
+    model: Model,
+    reading: FitWords,
+    design: DesignWords,
+    anchors: Any,
+) -> Answers:
+    """Open answers with the columns that items are split by, and split them."""
+    from discreet.items.resolving import split_items
+    from discreet.readers.opening import load_answers, name_model, weigh_answers
+
+    words = name_model(data, model, reading)
+    if not (isinstance(data, Answers) or is_matrix(data)):
+        listed = words.get("group") or ()
+        columns = [listed] if isinstance(listed, str) else list(listed)
+        columns += [column for column in split.values() if isinstance(column, str)]
+        words = {**words, "group": list(dict.fromkeys(columns))}
+    if design:
+        return split_items(weigh_answers(data, design, words, like=anchors), split)
+    return split_items(load_answers(data, words, like=anchors), split)
 
 
 def _is_open(data: Any, engine: Engine, reading: Mapping[str, Any]) -> bool:

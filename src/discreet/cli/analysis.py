@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from discreet.items.dif import DifTable
     from discreet.items.groups import GroupMeans
     from discreet.items.mislabelled import Mislabelled
+    from discreet.items.resolving import ResolvedDif
     from discreet.persons.scoring import PersonScores
     from discreet.scales.reported import Scale
 
@@ -53,6 +54,8 @@ REGRESSION_FILE = "regression.confidential.csv"
 MEANS_FILE = "group_means.confidential.csv"
 DIF_FILE = "dif.confidential.csv"
 OMNIBUS_FILE = "dif_omnibus.confidential.csv"
+RESOLVED_FILE = "dif_resolved.confidential.csv"
+RESOLVED_ITEMS_FILE = "dif_resolved_items.confidential.csv"
 LABELS_FILE = "mislabelled.confidential.csv"
 
 
@@ -258,6 +261,10 @@ def dif(
     file: AnswersFile,
     *,
     options: DifOptions,
+    resolve: Annotated[
+        bool,
+        flag("Split items that differ by group, calibrate again, compare again.", "--resolve"),
+    ] = False,
     output: ResultOptions,
     weights: WeightOptions,
     reading: ReadingOptions,
@@ -269,19 +276,66 @@ def dif(
             f"dif needs exactly one --group COL, the column with the groups, found {len(groups)}."
         )
     check_method(options.method)
-    output.check(DIF_FILE, OMNIBUS_FILE)
+    if resolve and options.by_step:
+        raise BadUsage("--resolve splits whole items by group; leave --by-step out.")
+    output.check(DIF_FILE, OMNIBUS_FILE, RESOLVED_FILE, RESOLVED_ITEMS_FILE)
     responses = read_weighted(file, reading, weights)
     from discreet.items.dif import find_dif
+    from discreet.items.resolving import resolve_dif
 
+    resolved = None
     with working("Comparing groups"):
         words: dict[str, Any] = {**vars(options), "anchors": split_names(options.anchors) or None}
-        table = find_dif(responses, groups[0], **words, model=reading.model)
+        if resolve:
+            del words["by_step"]
+            resolved = resolve_dif(responses, groups[0], **words, model=reading.model)
+            table = resolved.found
+        else:
+            table = find_dif(responses, groups[0], **words, model=reading.model)
     tables = {DIF_FILE: confidential(table.to_dict())}
     if table.omnibus is not None:
         tables[OMNIBUS_FILE] = confidential(table.omnibus.to_dict())
+    document = _describe_dif(groups[0], table)
+    if resolved is not None:
+        tables[RESOLVED_FILE] = confidential(resolved.to_dict())
+        tables[RESOLVED_ITEMS_FILE] = confidential(resolved.estimate.to_dict())
+        document["resolved"] = {
+            "split": list(resolved.split),
+            "anchors": resolved.left.name_anchors(),
+            "comparison": list_rows(resolved.to_dict()),
+            "items": list_rows(resolved.estimate.to_dict()),
+        }
     written = output.write(tables)
-    output.show(_describe_dif(groups[0], table), lambda: _print_differences(groups[0], table))
+
+    def show() -> None:
+        _print_differences(groups[0], table)
+        if resolved is not None:
+            _print_resolved(resolved)
+
+    output.show(document, show)
     conclude(table.warnings, written, choice=table.choice)
+
+
+def _print_resolved(resolved: ResolvedDif) -> None:
+    say()
+    say(f"Resolved: {resolved.describe()[-1]}.")
+    if not resolved.split:
+        return
+    say(f"Compared again; a{resolved.left.name_anchors()[1:]}.")
+    columns = resolved.to_dict()
+    rows = sorted(range(len(columns["split"])), key=lambda row: not columns["split"][row])
+    shown = {name: [cells[i] for i in rows] for name, cells in columns.items()}
+    shown["split"] = ["split" if one else "" for one in shown["split"]]
+    print_columns(shown, ("item", "focal", "split", "before", "difference", "se", "p_adjusted"))
+    say()
+    say("Difficulties of the split items, calibrated together with the others:")
+    items, parts = resolved.estimate.to_dict(), set(resolved.estimate.items)
+    parts -= set(resolved.found.item)
+    rows = [i for i, name in enumerate(items["item"]) if name in parts]
+    print_columns(
+        {name: [cells[i] for i in rows] for name, cells in items.items()},
+        ("item", "difficulty", "se", "answers", "status"),
+    )
 
 
 def _describe_dif(group: str, table: DifTable) -> dict[str, Any]:

@@ -221,7 +221,7 @@ NUMBERS = (
     "statistic coefficient discrimination change"
 )
 #: Digits of the columns that are no whole numbers.
-DIGITS = dict.fromkeys(NUMBERS.split(), 3) | {"z": 2, "standard error": 3}
+DIGITS = dict.fromkeys(NUMBERS.split(), 3) | {"z": 2, "standard error": 3, "before": 3}
 DIGITS |= dict.fromkeys(["p_value", "p_adjusted", "epsilon", "spent", "left", "probability"], 4)
 #: What columns are called on paper, where they have another name in files.
 TITLES = {"lower": "95% from", "upper": "to", "focal": "group", "reason": "why not"}
