@@ -262,8 +262,7 @@ def dif(
     *,
     options: DifOptions,
     resolve: Annotated[
-        bool,
-        flag("Split items that differ by group, calibrate again, compare again.", "--resolve"),
+        bool, flag("Split items that differ by group, calibrate again, compare again.", "--resolve")
     ] = False,
     output: ResultOptions,
     weights: WeightOptions,
