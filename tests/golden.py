@@ -258,7 +258,13 @@ def weigh_everything() -> dict[str, Any]:
         "design_effect": estimate.design_effect,
         "fit": analysis.measure_fit(answers, estimate),
         "means": analysis.find_group_means(answers, estimate, "g"),
-        "dif": {test: analysis.find_dif(answers, "g", test=test) for test in DIF_TESTS},
+        "dif": {
+            test: analysis.find_dif(
+                answers, "g", test=test, anchors=None if test == "wald" else answers.items
+            )
+            for test in DIF_TESTS
+        },
+        "purified": {test: analysis.find_dif(answers, "g", test=test) for test in DIF_TESTS[1:]},
         "andersen": analysis.run_andersen(answers),
         "parts": analysis.run_martin_loef(answers, parts),
         "regression": discreet.score(answers, estimate, regress="g", plausible=2).regression,
