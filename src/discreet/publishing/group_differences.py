@@ -110,15 +110,6 @@ def compare_groups(noisy: Release, start: FloatArray) -> PrivateDif:
     draws = _draw_scores(correlation)
     highest = np.sort(np.abs(draws).max(axis=1))
     reach = se * np.quantile(highest, 0.95)
-    # Of each item: the group farthest from the mean of all, in standard errors.
-    n = 1 + len(others)
-    of_items, drawn = np.zeros(m), np.zeros((m, DRAWS))
-    for item in range(m):
-        own = slice(item, None, m)
-        apart = (np.eye(n)[:, 1:] - 1 / n) * se[:, item]
-        apart /= np.sqrt(np.diag(apart @ correlation[own, own] @ apart.T))[:, None]
-        of_items[item] = np.abs(apart @ score[:, item]).max()
-        drawn[item] = np.abs(draws[:, own] @ apart.T).max(axis=1)
     flat = difference.ravel()
     wald = float(flat @ np.linalg.pinv(covariance, hermitian=True, rcond=1e-8) @ flat)
     size = np.abs(difference)
@@ -132,12 +123,28 @@ def compare_groups(noisy: Release, start: FloatArray) -> PrivateDif:
         se=se.T,
         p_value=2 * norm.sf(np.abs(score)).T,
         p_adjusted=_find_chance(np.abs(score), highest).T,
-        p_item=_find_chance(of_items, np.sort(drawn.max(axis=0))),
+        p_item=_compare_with_mean(score, se, correlation, draws),
         p_omnibus=float(chi2.sf(wald, len(rest) * (m - 1))),
         largest=float((size + reach).max()),
         ets=tuple(map(tuple, ets.T.tolist())),
         guarantee=noisy.guarantee,
     )
+
+
+def _compare_with_mean(
+    score: FloatArray, se: FloatArray, correlation: FloatArray, draws: FloatArray
+) -> FloatArray:
+    """Return the chance of each item: of its group farthest from the mean of all groups."""
+    n, m = 1 + len(score), score.shape[1]
+    of_items, drawn = np.zeros(m), np.zeros((m, len(draws)))
+    for item in range(m):
+        of_item = np.arange(item, score.size, m)
+        apart = (np.eye(n)[:, 1:] - 1 / n) * se[:, item]
+        known = correlation[np.ix_(of_item, of_item)]
+        apart /= np.sqrt(np.diag(apart @ known @ apart.T))[:, None]
+        of_items[item] = np.abs(apart @ score[:, item]).max()
+        drawn[item] = np.abs(draws[:, of_item] @ apart.T).max(axis=1)
+    return _find_chance(of_items, np.sort(drawn.max(axis=0)))
 
 
 def _find_chance(values: FloatArray, draws: FloatArray) -> FloatArray:
