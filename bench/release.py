@@ -1,11 +1,14 @@
-"""Releasing from a stream against releasing from memory: processor time and peak memory.
+"""Releasing from a stream against releasing from memory, and `residuals` against `margins`.
 
 Each release runs in a process of its own, with a ledger, a cap below what people answered, and
 the margins mechanism. Run with::
 
     python -m bench.release --folder /tmp/release --persons 300000
 
-The folder keeps the generated Parquet files (about 0.3 GB); delete it afterwards.
+The folder keeps the generated Parquet files (about 0.3 GB); delete it afterwards. Mechanisms, in
+turn on the same answers of 20,000 persons to 200 items, each in a process of its own::
+
+    python -m bench.release --mechanisms --rounds 5
 """
 
 from __future__ import annotations
@@ -68,6 +71,42 @@ def compare(folder: Path, items: int, rounds: int) -> None:
                   f"peak {peak:5.2f} GB", flush=True)  # fmt: skip
 
 
+def run_mechanism(mechanism: str, design: str) -> dict[str, float]:
+    """Release simulated answers in memory in this process and measure it."""
+    import numpy as np
+
+    import discreet
+
+    items = [str(number) for number in range(200)]
+    rng = np.random.default_rng(1)
+    share = 1.0 if design == "complete" else 0.1
+    answers = discreet.simulate(20_000, 200, answered=share, rng=rng).responses
+    cap = {} if design == "complete" else {"max_answers": 30}
+    settings = {"items": items, "mechanism": mechanism, "design": design, **cap}
+    discreet.release(answers, discreet.Budget(1.0, 1e-6), **settings)  # compiles what is compiled
+    began, used = time.perf_counter(), time.process_time()
+    discreet.release(answers, discreet.Budget(1.0, 1e-6), **settings)
+    wall, processor = time.perf_counter() - began, time.process_time() - used
+    return {"wall": wall, "processor": processor, "memory": peak_memory()}
+
+
+def compare_mechanisms(rounds: int) -> None:
+    """Print the median ratio of `residuals` to `margins`, in turn, in two designs."""
+    command = [sys.executable, "-m", "bench.release", "--mechanism"]
+    for design in ("complete", "random"):
+        runs: dict[str, list[dict[str, float]]] = {"margins": [], "residuals": []}
+        for _ in range(rounds):
+            for mechanism, measured in runs.items():
+                done = subprocess.run(
+                    [*command, mechanism, design], capture_output=True, text=True, check=True
+                )
+                measured.append(json.loads(done.stdout))
+        for what in ("processor", "memory"):
+            low, own = (sorted(run[what] for run in runs[name])[rounds // 2] for name in runs)
+            print(f"{design:9} {what:10} margins {low:.3g}  residuals {own:.3g}  "
+                  f"ratio {own / low:.2f}", flush=True)  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "release")
@@ -77,7 +116,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--source", help=argparse.SUPPRESS)
     parser.add_argument("--memory", type=float, help=argparse.SUPPRESS)
+    parser.add_argument("--mechanisms", action="store_true", help="residuals beside margins")
+    parser.add_argument("--mechanism", nargs=2, help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    if asked.mechanism:
+        print(json.dumps(run_mechanism(*asked.mechanism)))
+        return
+    if asked.mechanisms:
+        compare_mechanisms(asked.rounds)
+        return
     if asked.source:
         print(json.dumps(run_release(asked.source, asked.items, asked.memory)))
         return
