@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import discreet
 from discreet.api.ranks import compare_items, rank_ranges
 from discreet.errors import BadUsage
+from discreet.persons.scoring import PersonScores
 from discreet.results import differences
 from discreet.results.differences import Bars, count_sure, draw_law, find_differences
 from discreet.results.estimate import Estimate, Solution, Status
@@ -290,3 +291,47 @@ def test_sure_differences_are_those_beyond_the_bar():
     assert above.tolist() == [0, 0, 1]
     assert below.tolist() == [1, 0, 0]
     assert first.tolist() == [2, 3, 3]
+
+
+def make_scores(ability, se):
+    ability, se = np.asarray(ability, dtype=float), np.asarray(se, dtype=float)
+    counts = np.ones(len(ability), dtype=np.int64)
+    names = np.array([f"p{number}" for number in range(len(ability))], dtype=object)
+    status = np.full(len(ability), "measured", dtype=object)
+    return PersonScores(names, ability, se, counts, counts, status, "warm", ("q",))
+
+
+def test_persons_are_ranked_by_their_abilities_in_words_of_persons():
+    scores = make_scores([-2.0, 1.0, np.nan, 1.3, 4.0], [0.5, 0.3, np.nan, 0.4, 0.6])
+    found = rank_ranges(scores)
+    assert found.items == ("p4", "p3", "p1", "p0")
+    assert found.first.tolist() == [1, 2, 2, 4]
+    assert found.last.tolist() == [1, 3, 3, 4]
+    assert found.excluded == ("p2",)
+    assert list(found.to_dict()) == ["person", "ability", "first", "last"]
+    assert found.describe() == [
+        "4 persons, 3 groups that cannot be told apart within, ablest first, 95% for all ranks "
+        "together"
+    ]
+    assert rank_ranges(scores, easiest=True).items == found.items[::-1]
+    top = discreet.rank(scores, 1)
+    assert (top.top, top.surely_in, next(iter(top.to_dict()))) == (("p4",), ("p4",), "person")
+
+
+def test_two_persons_differ_with_independent_errors():
+    scores = make_scores([-2.0, 1.0, 1.3], [0.5, 0.3, 0.4])
+    pair = compare_items(scores, "p2", "p0")
+    assert pair.difference == pytest.approx(3.3)
+    assert pair.se == pytest.approx(np.hypot(0.4, 0.5))
+    with refused(BadUsage, "no_item_among_calibration", noun="person", name="p9"):
+        compare_items(scores, "p9", "p0")
+
+
+def test_objects_are_ranked_in_words_of_objects():
+    votes = discreet.Comparisons.from_codes(
+        judge=range(7), winner=[0, 0, 0, 0, 0, 1, 0], loser=[1] * 5 + [0, 1], items=["ash", "elm"]
+    )
+    found = rank_ranges(discreet.rank_comparisons(votes))
+    assert list(found.to_dict()) == ["object", "strength", "first", "last"]
+    assert found.items[0] == "ash"
+    assert "strongest first" in found.describe()[0]

@@ -121,6 +121,7 @@ class PersonScores(Tabular):
     regression: LatentRegression | None = None
     plausible: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     halves: HalvesTest | None = None
+    noun = "person"
     extreme: npt.NDArray[np.bool_] = field(init=False, repr=False)
 
     __repr__ = brief_repr

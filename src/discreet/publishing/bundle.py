@@ -323,6 +323,8 @@ class PublishedRanking(Published):
     (4,)
     """
 
+    noun = "object"
+
     @property
     def strengths(self) -> Strengths:
         """Strengths, standard errors and intervals, the privacy noise included."""

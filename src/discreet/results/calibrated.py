@@ -1,20 +1,21 @@
 """What the engine accepts as a calibration: an estimate, what holds one, a bank, a mapping.
 
-In: whatever a caller has. Out: an :class:`~discreet.Estimate`. Data frames are read by
+In: whatever a caller has. Out: an :class:`~discreet.Estimate`, and what its
+numbers are about, since persons and objects are ranked like items. Data frames are read by
 :mod:`discreet.readers.calibrations`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from discreet.coding.ids import check_items
 from discreet.errors import BadUsage
 from discreet.results.estimate import Estimate, Solution, Status
-from discreet.types import FloatArray
+from discreet.types import FloatArray, Texts
 
 
 class Calibrated(Protocol):
@@ -34,8 +35,33 @@ class HoldsEstimate(Protocol):
     def estimate(self) -> Estimate: ...
 
 
+@runtime_checkable
+class Scored(Protocol):
+    """Anything with persons and an ability for each."""
+
+    @property
+    def persons(self) -> Texts: ...
+
+    @property
+    def ability(self) -> FloatArray: ...
+
+    @property
+    def se(self) -> FloatArray: ...
+
+
 #: Where the difficulties of items come from; a mapping may hold a list of thresholds for an item.
 Calibration: TypeAlias = Estimate | Calibrated | HoldsEstimate | Mapping[str, Any]
+
+#: What has an order. Its ``noun`` says what it is about, of a calibration items.
+CalibrationOrScores: TypeAlias = Calibration | Scored
+
+#: The number of each kind, and what is said of the largest and the smallest.
+RANK_WORDS = {
+    "item": ("difficulty", "hardest", "easiest"),
+    "person": ("ability", "ablest", "least able"),
+    "object": ("strength", "strongest", "weakest"),
+    "model": ("measure", "best", "worst"),
+}
 
 
 def find_source(calibration: Calibration) -> Any:

@@ -21,6 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
+from discreet.results.calibrated import CalibrationOrScores, Scored, as_estimate, make_estimate
 from discreet.results.estimate import ERROR_DRAWS, Estimate, draw_errors, two_sided_quantile
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array, Vector
 
@@ -95,6 +96,19 @@ class Differences:
     def exceeded(self, outside: float) -> float:
         """Return how many standard errors one difference exceeds upwards with a probability."""
         return two_sided_quantile(min(2 * outside, 1.0), self.degrees)
+
+
+def as_ranked(ranked: CalibrationOrScores, purpose: str) -> tuple[Estimate, str]:
+    """Return what has an order as an estimate, and the noun for what it is about.
+
+    Given the difficulties, the errors of persons are independent of each other.
+    """
+    if not isinstance(ranked, Scored):
+        return as_estimate(ranked, purpose), str(getattr(ranked, "noun", "item"))
+    scores = make_estimate(list(ranked.persons), ranked.ability, ranked.se)
+    variance = scores.se[scores.estimated] ** 2
+    is_small = len(variance) <= EXACT_ITEMS
+    return replace(scores, covariance=np.diag(variance) if is_small else None), "person"
 
 
 def find_differences(estimate: Estimate, *, easiest: bool = False) -> Differences:

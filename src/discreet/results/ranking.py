@@ -19,10 +19,11 @@ import numpy as np
 from discreet.errors import BadUsage, FitWarning, WarningKind
 from discreet.html import HtmlColumn, preview_table
 from discreet.privacy.accounting import Guarantee
-from discreet.results.calibrated import Calibration, as_estimate
+from discreet.results.calibrated import RANK_WORDS, CalibrationOrScores
 from discreet.results.differences import (
     Bars,
     Differences,
+    as_ranked,
     find_differences,
     name_without_error,
     sort_out,
@@ -62,6 +63,8 @@ class Ranking(Tabular):
         side.
     without_error
         Items whose standard error is not known, so that they are possibly in and never surely.
+    noun
+        What is ranked: ``"item"``, ``"person"``, ``"object"`` or ``"model"``.
 
     Examples
     --------
@@ -84,6 +87,7 @@ class Ranking(Tabular):
     quantile: float
     bar: float = float("nan")
     without_error: tuple[str, ...] = ()
+    noun: str = "item"
 
     __repr__ = brief_repr
 
@@ -91,7 +95,7 @@ class Ranking(Tabular):
         """One list per column, for all items that are possibly in, in their order."""
         names = self.possibly_in
         return {
-            "item": list(names),
+            self.noun: list(names),
             "place": list(range(1, len(names) + 1)),
             "in_top": [name in self.top for name in names],
             "surely_in": [name in self.surely_in for name in names],
@@ -99,7 +103,7 @@ class Ranking(Tabular):
 
 
 def rank(
-    estimate: Calibration,
+    estimate: CalibrationOrScores,
     top: int,
     *,
     easiest: bool = False,
@@ -112,14 +116,14 @@ def rank(
     ----------
     estimate
         From :func:`discreet.fit`, a release, a bank, or a data frame with the columns item,
-        difficulty and se. Without its covariance the errors of two items are taken as
-        independent, and the probabilities of all errors are added up (Bonferroni), which makes
-        statements a little more cautious; so it is above 2,000 items. Without standard errors
-        nothing is sure.
+        difficulty and se; or scores of persons, strengths of objects, a leaderboard. Without its
+        covariance the errors of two items are taken as independent, and the probabilities of all
+        errors are added up (Bonferroni), which makes statements a little more cautious; so it is
+        above 2,000 items. Without standard errors nothing is sure.
     top
         How many items, from 0 to the number of items with a difficulty.
     easiest
-        Rank from the easiest instead of from the hardest.
+        Rank from the easiest instead of from the hardest (persons from the least able).
     level
         Probability that all statements hold together.
     rng
@@ -134,13 +138,13 @@ def rank(
     ('1',)
     """
     level = check_level(level)
-    estimate = as_estimate(estimate, "a ranking")
-    differences = find_differences(estimate, easiest=easiest)
-    top = _check_top(top, len(differences.value))
+    ranked, noun = as_ranked(estimate, "a ranking")
+    differences = find_differences(ranked, easiest=easiest)
+    top = _check_top(top, len(differences.value), noun)
     bars = Bars(differences, level, rng)
     bar = bars.top(top)
     surely, possibly = sort_out(differences, bar, top)
-    names = [estimate.items[i] for i in differences.order]
+    names = [ranked.items[i] for i in differences.order]
     value, half = differences.value, bars.interval
     gap, error = _gap(differences, top)
     return Ranking(
@@ -150,19 +154,21 @@ def rank(
         gap=gap,
         gap_interval=(gap - half * error, gap + half * error),
         tied=tuple(names[i] for i in range(top, len(names)) if top and value[i] == value[top - 1]),
-        excluded=tuple(np.array(estimate.items, dtype=object)[~estimate.estimated]),
+        excluded=tuple(np.array(ranked.items, dtype=object)[~ranked.estimated]),
         level=level,
         easiest=easiest,
         quantile=half,
         bar=bar,
-        without_error=name_without_error(estimate),
+        without_error=name_without_error(ranked),
+        noun=noun,
     )
 
 
-def _check_top(top: int, available: int) -> int:
+def _check_top(top: int, available: int, noun: str) -> int:
     if not 0 <= top <= available:
+        number = RANK_WORDS[noun][0]
         raise BadUsage(
-            f"top must lie between 0 and {available}, the number of items with a difficulty, "
+            f"top must lie between 0 and {available}, the number of {noun}s with a {number}, "
             f"found {top}"
         )
     return top
@@ -224,6 +230,7 @@ class Strengths(Tabular):
     estimate: Estimate
     warnings: tuple[FitWarning, ...] = ()
 
+    noun = "object"
     __repr__ = brief_repr
 
     @property
@@ -279,7 +286,7 @@ class Strengths(Tabular):
         self, top: int, *, level: float = 0.95, rng: np.random.Generator | None = None
     ) -> Ranking:
         """Name the strongest objects and say how sure that is; see :func:`discreet.rank`."""
-        return rank(self.estimate, top, level=level, rng=rng)
+        return rank(self, top, level=level, rng=rng)
 
     def to_dict(self) -> Columns:
         """One list per column: item, strength, se, lower, upper, status, compared, won."""

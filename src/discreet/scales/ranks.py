@@ -1,9 +1,9 @@
 """Rank intervals of items, groups that cannot be distinguished, and any two items compared.
 
-In: an estimate, confidential or released. Out: for every item the first and the last rank that it
-may have, groups of items of which none is surely above another, and the difference between two
-items with its interval and the probability of their order. Each may be shown to whom the estimate
-may be shown; none needs answers.
+In: an estimate, confidential or released, or scores of persons. Out: for every item the first and
+the last rank that it may have, groups of items of which none is surely above another, and the
+difference between two items with its interval and the probability of their order. Each may be shown
+to whom the estimate may be shown; none needs answers.
 
 The ranges hold together: with probability ``level`` every item has a rank within its own
 (:mod:`discreet.results.ranking`).
@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import BadUsage
-from discreet.results.calibrated import Calibration, as_estimate
+from discreet.results.calibrated import RANK_WORDS, CalibrationOrScores
 from discreet.results.differences import (
     Bars,
     Differences,
+    as_ranked,
     count_sure,
     find_differences,
     name_without_error,
@@ -58,6 +59,9 @@ class RankRanges(Tabular):
         Half-width of intervals of all differences at once, in standard errors.
     without_error
         Items whose standard error is not known, so that any rank is possible.
+    noun
+        What is ranked: ``"item"``, ``"person"``, ``"object"`` or ``"model"``. ``items`` holds their
+        names, ``difficulty`` their numbers.
 
     Examples
     --------
@@ -79,21 +83,24 @@ class RankRanges(Tabular):
     bar: float
     quantile: float
     without_error: tuple[str, ...] = ()
+    noun: str = "item"
 
     def __repr__(self) -> str:
         return f"<RankRanges: {self.describe()[0]}>"
 
     def describe(self) -> list[str]:
         """Return the sentences that a summary begins with."""
-        items, missing = count_of(len(self.items)), len(self.without_error)
+        items, missing = count_of(len(self.items), self.noun), len(self.without_error)
         if missing and missing == len(self.items):
             return [f"{items}, none with a standard error, so that every rank is possible"]
-        end = "easiest" if self.easiest else "hardest"
+        end = RANK_WORDS[self.noun][1 + self.easiest]
         groups = count_of(len(self.groups), "group")
         facts = f"{items}, {groups} that cannot be told apart within"
         lines = [f"{facts}, {end} first, {self.level:.0%} for all ranks together"]
         if missing:
-            lines.append(f"{count_of(missing)} without a standard error may have any rank")
+            lines.append(
+                f"{count_of(missing, self.noun)} without a standard error may have any rank"
+            )
         return lines
 
     @property
@@ -103,13 +110,14 @@ class RankRanges(Tabular):
         return self.items[: int(np.argmin([*is_sure, False]))]
 
     def to_dict(self) -> Columns:
-        """One list per column: item, difficulty, first, last."""
-        columns = list_field_columns(self, "items", "difficulty", "first", "last")
-        return {"item": columns.pop("items"), **columns}
+        """One list per column: item, difficulty (person, ability), first, last."""
+        columns = list_field_columns(self, "first", "last")
+        number = RANK_WORDS[self.noun][0]
+        return {self.noun: list(self.items), number: self.difficulty.tolist(), **columns}
 
 
 def rank_ranges(
-    estimate: Calibration,
+    estimate: CalibrationOrScores,
     *,
     level: float = 0.95,
     easiest: bool = False,
@@ -124,7 +132,8 @@ def rank_ranges(
     level
         Probability that all ranges hold together.
     easiest
-        Count ranks from the easiest item instead of from the hardest.
+        Count ranks from the easiest item instead of from the hardest (of persons, from the least
+        able).
     rng
         Source of the draws; by default always the same one.
 
@@ -139,23 +148,24 @@ def rank_ranges(
     >>> found.groups
     (('1', '2'), ('0',))
     """
-    level, estimate = check_level(level), as_estimate(estimate, "ranks")
-    differences = find_differences(estimate, easiest=easiest)
+    level, (ranked, noun) = check_level(level), as_ranked(estimate, "ranks")
+    differences = find_differences(ranked, easiest=easiest)
     bars = Bars(differences, level, rng)
     above, below, beaten = count_sure(differences, bars.order)
-    names = tuple(estimate.items[i] for i in differences.order)
+    names = tuple(ranked.items[i] for i in differences.order)
     return RankRanges(
         items=names,
-        difficulty=estimate.difficulty[differences.order],
+        difficulty=ranked.difficulty[differences.order],
         first=above + 1,
         last=len(names) - below,
         groups=tuple(names[run] for run in _find_runs(beaten)),
-        excluded=tuple(np.array(estimate.items, dtype=object)[~estimate.estimated]),
+        excluded=tuple(np.array(ranked.items, dtype=object)[~ranked.estimated]),
         level=level,
         easiest=easiest,
         bar=bars.order,
         quantile=bars.interval,
-        without_error=name_without_error(estimate),
+        without_error=name_without_error(ranked),
+        noun=noun,
     )
 
 
@@ -182,8 +192,8 @@ class ItemComparison(Tabular):
     lower, upper
         Interval of the difference.
     probability
-        That the first is the harder one (of objects, the stronger), as far as this estimate
-        tells: the normal (or Student's) probability of a difference above zero.
+        That the first is the harder one (of persons the abler, of objects the stronger), as far
+        as this estimate tells: the normal (or Student's) probability of a difference above zero.
     level
         Probability of the interval.
     simultaneous
@@ -215,7 +225,7 @@ class ItemComparison(Tabular):
 
 
 def compare_items(
-    estimate: Calibration,
+    estimate: CalibrationOrScores,
     first: str,
     second: str,
     *,
@@ -229,7 +239,7 @@ def compare_items(
     estimate
         As for :func:`discreet.rank`.
     first, second
-        Names of items.
+        Names of items, or of persons where the first argument holds scores.
     level
         Probability of the interval.
     simultaneous
@@ -243,13 +253,13 @@ def compare_items(
     >>> round(found.difference, 2), found.lower > 0, found.probability > 0.999
     (0.76, True, True)
     """
-    level, estimate = check_level(level), as_estimate(estimate, "a comparison of items")
-    differences = find_differences(estimate)
+    level, (ranked, noun) = check_level(level), as_ranked(estimate, "a comparison of items")
+    differences = find_differences(ranked)
     first_position, second_position = (
-        _find_place(estimate, differences, name) for name in (first, second)
+        _find_place(ranked, differences, name, noun) for name in (first, second)
     )
     if first_position == second_position:
-        raise BadUsage(f"{first} is compared with itself; name two items")
+        raise BadUsage(f"{first} is compared with itself; name two {noun}s")
     difference = float(differences.value[first_position] - differences.value[second_position])
     se = float(differences.errors(slice(first_position, first_position + 1))[0, second_position])
     bar = (
@@ -271,10 +281,10 @@ def compare_items(
     )
 
 
-def _find_place(estimate: Estimate, differences: Differences, name: str) -> int:
+def _find_place(estimate: Estimate, differences: Differences, name: str, noun: str) -> int:
     if name not in estimate.items:
         raise BadUsage(
-            f"there is no item {name!r} among the {len(estimate.items):,} of this calibration: "
+            f"there is no {noun} {name!r} among the {len(estimate.items):,} here: "
             f"{name_some(estimate.items)}"
         )
     positions = np.flatnonzero(differences.order == estimate.items.index(name))
