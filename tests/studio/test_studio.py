@@ -661,7 +661,7 @@ def test_a_test_is_calibrated_shown_and_taken_away(session, browser, tmp_path):
         assert browser.get(f"{address}/files/{name}").status_code == 404
     one = browser.get(f"{address}/items/2").text
     assert "<h1>Item3</h1>" in one
-    assert one.count("<svg") == 1
+    assert one.count("<svg") == 2  # its answers, and its curve
     assert browser.get(f"{address}/items/5").status_code == 404
     persons = browser.get(address.replace("/report/", "/persons/")).text
     assert "Reported scale" in persons
@@ -683,7 +683,7 @@ def test_a_rating_scale_shows_categories_thresholds_and_groups(browser):
     one = browser.get(f"{address}/items/11").text
     for words in ("Categories", "Thresholds", "Differences between groups", "below 40"):
         assert words in one, words
-    assert one.count("<svg") == 2
+    assert one.count("<svg") == 3  # its answers, and two curves
 
 
 @pytest.mark.usefixtures("in_place")
@@ -701,11 +701,12 @@ def test_a_calibration_that_cannot_be_begun_says_why(session, browser):
 
 
 @pytest.mark.usefixtures("in_place")
-def test_three_persons_are_said_to_be_too_few_before_anything_else(browser):
+def test_three_persons_are_described_and_no_model_is_judged(browser):
     send(browser, "answers.csv", "person,q1,q2,q3,q4\nann,1,0,1,0\nbob,0,1,1,1\ncat,1,1,0,0\n")
     read(browser)
     _, page = calibrate(browser)
-    assert page.index("Too few persons to judge: 3") < page.index("reliability")
+    assert page.index("One group of 3 persons: enough to see") < page.index("All items")
+    assert "<dt>reliability</dt>" not in page
     assert ">holds<" not in page
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from discreet.studio.inspecting import AnswerBar
+from discreet.report.plain import AnswerBar
 from discreet.studio.kept_files import Recent
 from discreet.studio.labels import shorten
 from discreet.studio.pages.data import find_look

@@ -119,7 +119,7 @@ def test_a_table_with_titles_totals_and_names_needs_no_answer(walker):
     walker.see("24 persons, 12 items, 3 cells missing")
     walker.go("Calibrate these answers")
     walker.go("Start the calibration")
-    walker.see("Too few persons to judge: 24")
+    walker.see("One group of 24 persons")
     walker.go("Persons")
     walker.see("Ida Albrecht")
     assert walker.clicks <= 6

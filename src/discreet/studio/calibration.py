@@ -8,20 +8,22 @@ Runs in a worker.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from discreet.answers.responses import Responses
 from discreet.api.calibrating import fit
 from discreet.persons.scoring import score
-from discreet.report.calibration import analyse_calibration
+from discreet.report.calibration import CalibrationAnalysis, analyse_calibration
 from discreet.report.diagnosis import Diagnosis
 from discreet.report.page import list_report_values
+from discreet.report.plain import AnsweredItem, Points, add_points, count_answers
 from discreet.results.estimate import Estimate
 from discreet.scales.reported import Scale, parse_scale
+from discreet.studio.inspecting import LABELS
 from discreet.studio.jobs import TaskProgress, load_kept
-from discreet.tabular import AnalysisTable
+from discreet.tabular import AnalysisTable, Columns
 from discreet.words import mark
 
 
@@ -41,6 +43,8 @@ class CalibrationSummary:
         What the report shows.
     files
         What can be taken away.
+    items, people
+        What the answers say before any model: of each item, and of each person.
     """
 
     test: Diagnosis
@@ -48,6 +52,8 @@ class CalibrationSummary:
     scale: Scale | None
     values: Mapping[str, Any]
     files: tuple[str, ...]
+    items: tuple[AnsweredItem, ...]
+    people: Points
 
     @property
     def estimate(self) -> Estimate:
@@ -68,14 +74,30 @@ def calibrate(
     target = parse_scale(keywords.pop("scale")) if "scale" in keywords else None
     progress.begin(mark("Opening the answers"))
     responses: Responses = load_kept(answers)
+    names = load_kept(answers.with_name(LABELS)) if answers.with_name(LABELS).exists() else ()
     progress.begin(mark("Estimating the items"))
     estimate = fit(responses, **keywords)
     scale = None if target is None else target.settle(score(responses, estimate).ability)
     progress.begin(mark("Measuring persons, testing fit, groups and dimensions"))
-    analysis = analyse_calibration(estimate, responses)
+    people = add_points(responses, names)
+    analysis = name_persons(analyse_calibration(estimate, responses), people)
     progress.begin(mark("Drawing the report, writing tables and workbook"))
     tables = {table.name: table.turn(scale) for table in analysis.tables}
     values = list_report_values(analysis.test, title=title, scale=scale)
     written = analysis.write(progress.folder, title=title, scale=scale)
     files = tuple(path.name for path in written)
-    return CalibrationSummary(analysis.test, tables, scale, values, files)
+    items = count_answers(responses)
+    return CalibrationSummary(analysis.test, tables, scale, values, files, items, people)
+
+
+def name_persons(analysis: CalibrationAnalysis, people: Points) -> CalibrationAnalysis:
+    """Return an analysis whose table of persons has their names, groups and per cent too."""
+    more: Columns = {"name": [*people.names], "percent": people.percent}
+    more |= {group: [*labels] for group, labels in people.groups.items()}
+    tables = tuple(
+        replace(one, columns={"person": one.columns["person"], **more, **one.columns})
+        if one.name == "persons"
+        else one
+        for one in analysis.tables
+    )
+    return replace(analysis, tables=tables)

@@ -12,14 +12,13 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from discreet.answers.responses import Responses
 from discreet.coding.remedies import TableFinding
 from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.readers.answers import read_planned
+from discreet.report.plain import AnsweredItem, count_answers
 from discreet.studio.forms import (
     LIST,
     NUMBER,
@@ -38,8 +37,6 @@ from discreet.tables.paths import find_files
 from discreet.tables.vocabulary import name_words, plain
 from discreet.words import mark
 
-#: Persons whose answers are counted at a time.
-BLOCK = 50_000
 #: Groups of a column that are shown.
 MOST_LABELS = 30
 #: The files beside the result that hold the answers, and the names of persons.
@@ -101,23 +98,6 @@ FIELDS = load_fields(
 
 
 # -- looking at a file -----------------------------------------------------------------------
-
-
-class AnswerBar(NamedTuple):
-    """How often an answer was given, as the file writes it; ``is_right`` by the key, or as 1."""
-
-    label: str
-    times: int
-    is_right: bool = False
-
-
-class AnsweredItem(NamedTuple):
-    """How many answered an item, the mean of their scores, and how often each answer was given."""
-
-    name: str
-    answers: int
-    mean: float
-    bars: tuple[AnswerBar, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -266,59 +246,13 @@ def _find_label(view: Look) -> str | None:
 
 
 def _summarise(responses: Responses) -> AnswersSummary:
-    steps = max(responses.steps)
-    times = np.zeros((steps + 1, responses.n_items), dtype=np.int64)
-    for start in range(0, responses.n_persons, BLOCK):
-        block = responses.rows(start, min(start + BLOCK, responses.n_persons))
-        times += [(block == score).sum(axis=0) for score in range(steps + 1)]
-    answers, score = times.sum(axis=0), np.arange(steps + 1) @ times
-    means = np.divide(score, answers, where=answers > 0, out=np.full(len(answers), np.nan))
-    bars = _count_choices(responses)
-    for number, name in enumerate(responses.items):
-        if name not in bars:
-            labels = label_scores(responses, number)
-            bars[name] = tuple(
-                AnswerBar(label, int(times[value, number]), steps == value == 1)
-                for value, label in enumerate(labels)
-            )
-            if name in (responses.reading.reverse or ()):
-                bars[name] = bars[name][::-1]
-    items = tuple(
-        AnsweredItem(name, int(answers[n]), float(means[n]), bars[name])
-        for n, name in enumerate(responses.items)
-    )
+    items = count_answers(responses)
     groups = {
         name: dict(Counter(map(str, labels)).most_common(MOST_LABELS))
         for name, labels in responses.groups.items()
     }
     is_keyed = responses.choices is not None
-    return AnswersSummary(responses.n_persons, items, steps, is_keyed, groups)
-
-
-def _count_choices(responses: Responses) -> dict[str, tuple[AnswerBar, ...]]:
-    """Return how often each option was chosen, of the items that have a key."""
-    if (choices := responses.choices) is None:
-        return {}
-    return {
-        name: tuple(
-            AnswerBar(option, int((choices.chosen[:, n] == number).sum()), choices.right[n][number])
-            for number, option in enumerate(choices.options[n])
-        )
-        for n, name in enumerate(choices.items)
-    }
-
-
-def label_scores(responses: Responses, number: int) -> list[str]:
-    """Return what the file has for each score of an item: texts, codes, turned items by theirs."""
-    reading, name = responses.reading, responses.items[number]
-    top = responses.steps[number]
-    turned = name in (reading.reverse or ())
-    texts = [one for one in reading.categories or () if len(one) == top + 1]
-    if len(texts) == 1 and not reading.merge:
-        return [*reversed(texts[0])] if turned else [*texts[0]]
-    lowest = 0 if reading.merge else int(reading.stated.get("lowest") or 0)
-    codes = [str(lowest + value) for value in range(top + 1)]
-    return codes[::-1] if turned and not reading.merge else codes
+    return AnswersSummary(responses.n_persons, items, max(responses.steps), is_keyed, groups)
 
 
 # -- changing what is stated -----------------------------------------------------------------

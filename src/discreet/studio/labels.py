@@ -1,4 +1,4 @@
-"""Short labels for items whose names are long: what tells them apart.
+"""Small things that stand for an item: a short label where its name is long, bars of its answers.
 
 In: names of items. Out: as many labels, each once; the full names are shown beside or on hover.
 """
@@ -8,6 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import takewhile
+from typing import NamedTuple
+
+from discreet.report.plain import AnsweredItem
+from discreet.studio.language import tell
 
 #: Names of up to so many signs are shown as they are.
 SHORT = 20
@@ -60,3 +64,39 @@ def _tell_apart(labels: Sequence[str], names: Sequence[str]) -> bool:
 
 def _cut(label: str) -> str:
     return label if len(label) <= CUT else f"{label[: CUT - 1].rstrip()}…"
+
+
+#: How high the picture of an item's answers is; it is 100 wide.
+BAR_HEIGHT = 32
+
+
+class SmallBar(NamedTuple):
+    """A bar of the picture of an item's answers: where it stands, and what it is."""
+
+    left: str
+    top: str
+    width: str
+    height: str
+    kind: str
+
+
+def draw_bars(item: AnsweredItem) -> tuple[SmallBar, ...]:
+    """Return a bar for each answer to an item; the right one and the strongest wrong one differ."""
+    most, width = max([1, *(bar.times for bar in item.bars)]), 100 / max(1, len(item.bars))
+    heights = [BAR_HEIGHT * bar.times / most for bar in item.bars]
+    kinds = {True: "right", False: "other"}
+    return tuple(
+        SmallBar(
+            f"{n * width + width * 0.1:.4g}",
+            f"{BAR_HEIGHT - height:.4g}",
+            f"{width * 0.8:.4g}",
+            f"{height:.4g}",
+            "strong" if bar.label == item.strongest else kinds[bar.is_right],
+        )
+        for n, (bar, height) in enumerate(zip(item.bars, heights, strict=True))
+    )
+
+
+def tell_bars(item: AnsweredItem) -> str:
+    """Return the same in words."""
+    return "; ".join(f"{bar.label}: {tell.number(bar.times)}" for bar in item.bars)

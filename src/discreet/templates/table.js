@@ -39,7 +39,7 @@
   };
   const found = document.querySelector("table.sortable");
   if (found) prepare(found);
-  document.querySelectorAll("button.copy").forEach(button => button.addEventListener("click", () => {
+  document.querySelectorAll("button.copy[data-source]").forEach(button => button.addEventListener("click", () => {
     const source = document.getElementById(button.dataset.source);
     const done = () => { button.textContent = document.body.dataset.copied || "Copied"; };
     const select = () => { getSelection().selectAllChildren(source); };

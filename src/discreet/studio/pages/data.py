@@ -19,6 +19,7 @@ from discreet.errors import BadUsage
 from discreet.items.curves import BIN
 from discreet.report.drawings import draw_wright
 from discreet.report.pictures import WrightMap
+from discreet.report.plain import AnsweredItem
 from discreet.report.sheet import Sheet
 from discreet.studio.forms import find_path, read_index, receive_form, taking_form, write_fields
 from discreet.studio.frame import (
@@ -39,7 +40,6 @@ from discreet.studio.inspecting import (
     REVERSED,
     ROLES,
     ROWS,
-    AnsweredItem,
     AnswersSummary,
     Look,
     look,
@@ -47,7 +47,7 @@ from discreet.studio.inspecting import (
 )
 from discreet.studio.jobs import JobState, StudioJob
 from discreet.studio.kept_files import EXAMPLES, key_of, write_example
-from discreet.studio.labels import shorten
+from discreet.studio.labels import SmallBar, draw_bars, shorten, tell_bars
 from discreet.studio.language import refuse, say_plainly, tell
 from discreet.studio.session import StudioSession, Work
 from discreet.tables.inspection import simplify
@@ -241,15 +241,15 @@ def say_kind(summary: AnswersSummary) -> str:
 class ColumnCard:
     """A column, or an item of a long table: its label, its use, and what stands in it.
 
-    ``number`` is its place among the columns, None where it is no column; ``bars`` are left, top,
-    width, height and kind of a small picture, of which ``told`` says what it shows.
+    ``number`` is its place among the columns, None where it is no column; ``told`` says what its
+    ``bars`` show.
     """
 
     name: str
     label: str
     role: str
     number: int | None = None
-    bars: tuple[tuple[str, str, str, str, str], ...] = ()
+    bars: tuple[SmallBar, ...] = ()
     told: str = ""
     missing: float = 0.0
     values: str = ""
@@ -259,7 +259,6 @@ class ColumnCard:
 MOST_CARDS = 60
 #: Values of a column that are named where no answers were counted.
 MOST_VALUES = 4
-BAR_HEIGHT = 32
 
 
 def list_cards(view: Look) -> dict[str, list[ColumnCard]]:
@@ -289,16 +288,8 @@ def list_cards(view: Look) -> dict[str, list[ColumnCard]]:
 
 def _draw_answers(card: ColumnCard, item: AnsweredItem, persons: int) -> ColumnCard:
     """Return a card with a bar for each answer."""
-    most, width = max([1, *(bar.times for bar in item.bars)]), 100 / max(1, len(item.bars))
-    heights = [BAR_HEIGHT * bar.times / most for bar in item.bars]
-    bars = tuple(
-        (f"{n * width + width * 0.1:.4g}", f"{BAR_HEIGHT - height:.4g}", f"{width * 0.8:.4g}",
-         f"{height:.4g}", "right" if bar.is_right else "other")
-        for n, (bar, height) in enumerate(zip(item.bars, heights, strict=True))
-    )  # fmt: skip
-    told = "; ".join(f"{bar.label}: {tell.number(bar.times)}" for bar in item.bars)
     missing = 100 * (1 - item.answers / (persons or 1))
-    return replace(card, bars=bars, told=told, missing=missing)
+    return replace(card, bars=draw_bars(item), told=tell_bars(item), missing=missing)
 
 
 def _name_block(view: Look) -> str:

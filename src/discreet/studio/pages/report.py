@@ -1,4 +1,4 @@
-"""Report: the calibration live, items and persons by a click, and files to take away."""
+"""Report: what the answers say, the calibration, items by a click, and files to take away."""
 
 from __future__ import annotations
 
@@ -7,34 +7,37 @@ from dataclasses import dataclass, replace
 from math import isfinite, nan
 from typing import Any
 
-import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from discreet.answers.responses import Responses
 from discreet.atomic import CALIBRATION_FILE, REPORT_FILE, TABLE_FILES, WORKBOOK_FILE
-from discreet.html import HtmlColumn
-from discreet.items.curves import BIN, observed_curve
+from discreet.html import HtmlColumn, write_page
+from discreet.items.curves import observed_curve
 from discreet.items.distractors import option_map
 from discreet.report.diagnosis import Diagnosis
 from discreet.report.drawings import draw_categories, draw_curve, draw_options, draw_wright
-from discreet.report.model_findings import Finding, Severity, say_reliability, words_for
-from discreet.report.page import SCORE_COLUMNS, SHOWN, list_html_columns, map_persons, show_options
+from discreet.report.model_findings import (
+    Finding,
+    Severity,
+    check_enough_persons,
+    say_reliability,
+    words_for,
+)
+from discreet.report.page import SHOWN, list_html_columns, map_persons, show_options
 from discreet.report.pictures import summarise_items
+from discreet.report.plain import AnsweredItem, label_scores
 from discreet.report.sheet import Sheet
-from discreet.results.chances import score_moments
 from discreet.results.thresholds import THRESHOLD_COLUMNS
 from discreet.studio.calibration import CalibrationSummary
 from discreet.studio.forms import read_index
 from discreet.studio.frame import Secrecy, run_of, send_bytes, show, show_job, work_of
-from discreet.studio.inspecting import ANSWERS, LABELS
-from discreet.studio.jobs import JobState, load_kept
+from discreet.studio.jobs import JobState
+from discreet.studio.labels import SmallBar, draw_bars, shorten, tell_bars
 from discreet.studio.language import not_found, say_plainly, tell
 from discreet.studio.pages.calibrate import describe, write_run
-from discreet.studio.session import CalibrationRun
+from discreet.studio.session import CalibrationRun, Work
 from discreet.tabular import AnalysisTable
-from discreet.text import minus
 from discreet.words import mark
 
 KINDS = {".html": "text/html", ".csv": "text/csv", ".xlsx": "application/vnd.ms-excel"}
@@ -43,6 +46,9 @@ KINDS |= {".json": "application/json"}
 PAIR_COLUMNS = ("item", "other", "q3", "excess", "persons")
 #: Rows of a table about one item: pairs come in order, the most remarkable first.
 MOST_ROWS = 12
+
+#: Persons on the page; the file has all of them.
+MOST_PERSONS = 1000
 
 #: Titles and flags that the tables of the report bring along.
 TERMS = (
@@ -67,33 +73,95 @@ TERMS = (
 def show_report(request: Request) -> Response:
     """Show progress, then the report of a calibration."""
     work, run = work_of(request), run_of(request)
-    asked = {"asked": describe(work, run)}
     if run.job.state is not JobState.DONE:
-        values = {**show_job(run.job), **asked}
+        values = {**show_job(run.job), "asked": describe(work, run)}
         return show("running.html", values, Secrecy.CONFIDENTIAL, work, run)
     summary: CalibrationSummary = run.job.outcome.value
-    start, findings = f"/report/{work.name}/{run.name}", summary.test.findings
-    values = {
-        **summary.values,
-        "title": tell(run.job.title, file=work.title),
+    start = f"/report/{work.name}/{run.name}"
+    values = _list_values(work, run, summary) | {
         "layout": "studio/frame.html",
         "start": start,
-        **asked,
-        "warnings": run.job.outcome.warnings,
         "files": name_files(summary),
-        "judgement": judge_test(summary),
-        "verdict": "What to know and what to do" if findings else "Nothing wrong was found",
-        "findings": [plain_finding(finding) for finding in findings],
-        "checked": say_plainly(summary.values["checked"]),
-        "columns": translate_heads(summary.values["columns"]),
-        "kinds": {tag: tell.term(words) for tag, words in summary.values["kinds"].items()},
-        "wide_wright": summary.test.study
-        and draw_wright(map_persons(summary.estimate, summary.test.study), wide=True),
-        "narrow_wright": summary.values["wright"],
+        "warnings": run.job.outcome.warnings,
         "links": [f"{start}/items/{number}" for number in range(len(summary.estimate.items))],
         "same": write_run(work, run),
     }
     return show("report.html", values, Secrecy.CONFIDENTIAL, work, run)
+
+
+def _list_values(work: Work, run: CalibrationRun, summary: CalibrationSummary) -> dict[str, Any]:
+    """Return what the report shows, as a page and as a file."""
+    findings, study = list_findings(summary), summary.test.study
+    return {
+        **summary.values,
+        "title": tell(run.job.title, file=work.title),
+        "start": "",
+        "warnings": (),
+        "judgement": judge_test(summary),
+        "verdict": tell("What to know and what to do"),
+        "findings": [plain_finding(finding) for finding in findings],
+        "checked": say_plainly(summary.values["checked"]),
+        "columns": translate_heads(summary.values["columns"]),
+        "kinds": {tag: tell.term(words) for tag, words in summary.values["kinds"].items()},
+        "wide_wright": study and draw_wright(map_persons(summary.estimate, study), wide=True),
+        "narrow_wright": summary.values["wright"],
+        "links": None,
+        "is_test": is_test(summary),
+        "questions": list_questions(summary),
+        "most_questions": MOST_QUESTIONS,
+        "people": list_people(summary),
+        "rest": len(summary.people.names) - MOST_PERSONS,
+    }
+
+
+def write_report(work: Work, run: CalibrationRun, summary: CalibrationSummary) -> bytes:
+    """Return the page of a report as a file that needs no studio."""
+    steps = ["steps.css"] if summary.estimate.has_steps else []
+    styles = ["style.css", "confidential.css", *steps, "studio/studio.css"]
+    values = {**_list_values(work, run, summary), "tell": tell, "layout": "page.html"}
+    return write_page("studio/report.html", values, styles=styles).encode()
+
+
+@dataclass(frozen=True)
+class QuestionCard:
+    """A question of the report: its answers, and what they come to."""
+
+    item: AnsweredItem
+    number: int
+    label: str
+    bars: tuple[SmallBar, ...]
+    told: str
+
+
+#: Questions that are shown before the others are folded.
+MOST_QUESTIONS = 60
+
+
+def is_test(summary: CalibrationSummary) -> bool:
+    """Say whether the answers are those of a test, and not of a questionnaire."""
+    return not summary.estimate.has_steps or len(set(summary.estimate.steps)) > 1
+
+
+def list_questions(summary: CalibrationSummary) -> list[QuestionCard]:
+    """Return the questions, those of a test from the hardest to the easiest."""
+    labels = shorten([item.name for item in summary.items])
+    cards = [
+        QuestionCard(item, number, labels[number], draw_bars(item), tell_bars(item))
+        for number, item in enumerate(summary.items)
+    ]
+    return sorted(cards, key=lambda card: card.item.share) if is_test(summary) else cards
+
+
+def list_people(summary: CalibrationSummary, most: int = MOST_PERSONS) -> list[HtmlColumn]:
+    """Return the table of persons: their names, groups and points."""
+    people = summary.people
+    columns = [HtmlColumn(tell("name"), people.names)]
+    columns += [HtmlColumn(name, labels) for name, labels in people.groups.items()]
+    columns.append(HtmlColumn(tell("points"), people.points))
+    if is_test(summary):
+        columns.append(HtmlColumn(tell("of"), people.possible))
+        columns.append(HtmlColumn(tell("per cent"), people.percent, 0))
+    return [replace(column, values=column.values[:most]) for column in columns]
 
 
 @dataclass(frozen=True)
@@ -106,38 +174,56 @@ class Judgement:
     extremes: str
 
 
+def is_class(summary: CalibrationSummary) -> bool:
+    """Say whether there are too few persons to test a model, as in one class."""
+    return any(True for _ in check_enough_persons(summary.estimate, summary.test.study))
+
+
+def list_findings(summary: CalibrationSummary) -> list[Finding]:
+    """Return what the page says was found; that a class is small is part of its verdict."""
+    titles = {one.title for one in check_enough_persons(summary.estimate, summary.test.study)}
+    return [finding for finding in summary.test.findings if finding.title not in titles]
+
+
 def judge_test(summary: CalibrationSummary) -> Judgement:
-    """Return the verdict on a test."""
-    test = summary.test
+    """Return the verdict on a test: one sentence, and one colour."""
+    test, findings = summary.test, list_findings(summary)
     reliability = nan if test.study is None else test.study.reliability.reliability
-    worst = min((finding.severity for finding in test.findings), default=None)
-    words, mood = _say_scale(test), "good"
-    if worst is Severity.ALARM:
-        title = test.findings[0].title
-        words = tell("Not ready to use: {reason}.", reason=f"{title[:1].lower()}{title[1:]}")
-        mood = "bad"
-    elif worst is Severity.SERIOUS:
-        mood = "look"
-        words += " " + tell.count(
-            len(test.findings),
-            "{number} thing to repair or to know.",
-            "{number} things to repair or to know.",
-        )
-    elif worst is not None:
-        words += " " + tell.count(
-            len(test.findings), "{number} thing to look at.", "{number} things to look at."
-        )
-    else:
-        words += " " + tell("Nothing wrong was found.")
-    if isfinite(reliability) and worst is not Severity.ALARM:
-        words += " " + tell.term(next(use for limit, use in USES.items() if reliability >= limit))
-        mood = "look" if reliability < GOOD_FOR_GROUPS else mood
+    words, mood = _say_verdict(summary, findings, reliability)
     numbers = {
         tell("persons"): tell.number(test.estimate.persons or 0),
         tell("items"): tell.number(len(test.estimate.items)),
-        tell("reliability"): say_reliability(reliability).partition(" ")[0],
     }
+    if not is_class(summary):
+        numbers[tell("reliability")] = say_reliability(reliability).partition(" ")[0]
+        numbers[tell("to look at")] = tell.number(len(findings))
     return Judgement(words, mood, numbers, _say_extremes(test))
+
+
+def _say_verdict(
+    summary: CalibrationSummary, findings: Sequence[Finding], reliability: float
+) -> tuple[str, str]:
+    """Return the verdict, and the mood of its colour."""
+    if is_class(summary):
+        persons = summary.estimate.persons or 0
+        words = tell(
+            "One group of {count}: enough to see which questions were hard, too few to test a "
+            "model.",
+            count=tell.count(persons, "{number} person", "{number} persons"),
+        )
+        return words, "plain"
+    worst = min((finding.severity for finding in findings), default=None)
+    if worst is not None and worst is not Severity.LOOK:
+        title = findings[0].title
+        reason = f"{title[:1].lower()}{title[1:]}"
+        if worst is Severity.ALARM:
+            return tell("Not ready to use: {reason}.", reason=reason), "bad"
+        return tell("Repair or know first: {reason}.", reason=reason), "look"
+    if not isfinite(reliability):
+        return tell("Calibrated."), "good"
+    verdicts = ONE_SCALE if _is_one_scale(summary.test) else USES
+    words = tell.term(next(use for limit, use in verdicts.items() if reliability >= limit))
+    return words, "look" if reliability < GOOD_FOR_GROUPS else "good"
 
 
 def plain_finding(finding: Finding) -> Finding:
@@ -150,11 +236,10 @@ def plain_finding(finding: Finding) -> Finding:
     )
 
 
-def _say_scale(test: Diagnosis) -> str:
+def _is_one_scale(test: Diagnosis) -> bool:
     tests = test.tables["tests"].columns if "tests" in test.tables else {"name": [], "verdict": []}
     verdicts = dict(zip(tests["name"], tests["verdict"], strict=True))
-    holds = verdicts.get("dimensionality") == "holds"
-    return tell("Works as one scale.") if holds else tell("Calibrated.")
+    return verdicts.get("dimensionality") == "holds"
 
 
 GOOD_FOR_GROUPS = 0.7
@@ -165,6 +250,13 @@ USES = {
     GOOD_FOR_GROUPS: mark("Good for groups, too coarse for single persons."),
     -9.0: mark("Too coarse to tell persons apart."),
 }
+#: The same of items that were found to measure one thing.
+ONE_SCALE = {
+    0.9: mark("Works as one scale, and single persons can be compared."),
+    0.8: mark("Works as one scale: good for groups, with care for single persons."),
+    GOOD_FOR_GROUPS: mark("Works as one scale: good for groups, too coarse for single persons."),
+    -9.0: mark("Works as one scale, but is too coarse to tell persons apart."),
+}
 
 
 def _say_extremes(test: Diagnosis) -> str:
@@ -174,6 +266,15 @@ def _say_extremes(test: Diagnosis) -> str:
     if test.estimate.has_steps and len(set(test.estimate.steps)) == 1:
         return tell("Answered highest: {low}. Answered lowest: {high}.", **extremes)
     return tell("Hardest: {high}. Easiest: {low}.", **extremes)
+
+
+def translate_heads(columns: Sequence[HtmlColumn]) -> list[HtmlColumn]:
+    """Return columns under the titles of the reader's language."""
+    titles = [(tell.term(one.title), tell.term(one.meaning)) for one in columns]
+    return [
+        replace(one, title=title, meaning=meaning)
+        for one, (title, meaning) in zip(columns, titles, strict=True)
+    ]
 
 
 def name_files(summary: CalibrationSummary) -> dict[str, str]:
@@ -205,7 +306,9 @@ def show_item(request: Request) -> Response:
     values = {
         "title": items[number],
         "start": start,
-        "neighbours": _list_neighbours(items, number, f"{start}/items"),
+        "is_test": is_test(summary),
+        "card": next(card for card in list_questions(summary) if card.number == number),
+        "neighbours": list_neighbours(items, number, f"{start}/items"),
         "facts": _list_facts(summary, number),
         "remarks": summary.test.remarks[number],
         "figures": list(_draw(summary, number)),
@@ -215,7 +318,7 @@ def show_item(request: Request) -> Response:
     return show("item.html", values, Secrecy.CONFIDENTIAL, work, run)
 
 
-def _list_neighbours(names: Sequence[str], number: int, start: str) -> list[dict[str, str]]:
+def list_neighbours(names: Sequence[str], number: int, start: str) -> list[dict[str, str]]:
     """Return the entries of a list before and after one, each with its name and its address."""
     return [
         {"name": names[n], "address": f"{start}/{n}", "rel": rel}
@@ -279,9 +382,24 @@ def _list_tables(summary: CalibrationSummary, item: str) -> Iterator[tuple[str, 
         named = [table.columns[name] for name in ("item", "other") if name in table.columns]
         rows = [row for row, names in enumerate(zip(*named, strict=True)) if item in names]
         if rows := rows[:MOST_ROWS]:
+            table = _label_categories(summary, table)
             shown = {name: [cells[row] for row in rows] for name, cells in table.columns.items()}
             html_columns = list_html_columns(replace(table, columns=shown), columns, summary.scale)
             yield table.title, table.about, html_columns
+
+
+def _label_categories(summary: CalibrationSummary, table: AnalysisTable) -> AnalysisTable:
+    """Return a table whose categories are called as the file calls them."""
+    reading, labels = summary.estimate.reading, summary.estimate.ladder
+    if "category" not in table.columns or reading is None or labels is None:
+        return table
+    ladder = dict(zip(summary.estimate.items, labels.labels, strict=True))
+    pairs = zip(table.columns["item"], table.columns["category"], strict=True)
+    named = [
+        label_scores(reading, item, len(ladder[item]) - 1)[[*ladder[item]].index(category)]
+        for item, category in pairs
+    ]
+    return replace(table, columns={**table.columns, "category": named})
 
 
 def send_file(request: Request) -> Response:
@@ -291,185 +409,13 @@ def send_file(request: Request) -> Response:
     if name not in summary.files:
         raise not_found("There is no such file.")
     kind = KINDS[f".{name.rpartition('.')[2]}"]
+    if name == REPORT_FILE:
+        return send_bytes(write_report(work_of(request), run, summary), name, kind)
     return send_bytes((run.job.folder / name).read_bytes(), name, kind)
-
-
-# -- persons ---------------------------------------------------------------------------------
-
-
-#: Persons on the page; the file has all of them.
-MOST_PERSONS = 1000
-
-#: Persons from which on their abilities are drawn.
-FEWEST_BARS = 5
-#: Standard deviations from which on an answer has a remark.
-SURPRISING = 2.0
-PERSON_COLUMNS = (*SHOWN["misfits"], "flag")
-#: What the filter of the table calls a flag.
-FLAGS = {"unexpected answers": "odd", "too predictable": "flat"}
-#: What the Python of a page about persons shows.
-SCORES = "print(discreet.score(answers, calibration).summary())"
-
-
-def show_persons(request: Request) -> Response:
-    """Show what is known about persons."""
-    work, (run, summary) = work_of(request), done_run(request)
-    scores = summary.tables.get("raw_scores")
-    values = {
-        "start": f"/report/{work.name}/{run.name}",
-        "files": name_files(summary),
-        "scale": summary.scale,
-        **_show_table(summary, find_names(run), f"/persons/{work.name}/{run.name}"),
-        "scores": scores and (scores, list_html_columns(scores, SCORE_COLUMNS, summary.scale)),
-        "same": write_run(work, run, SCORES),
-    }
-    return show("persons.html", values, Secrecy.CONFIDENTIAL, work, run)
-
-
-def find_names(run: CalibrationRun) -> list[str]:
-    """Return the names of persons, where the file has them beside what tells persons apart."""
-    path = run.answers / LABELS
-    names: list[str] = load_kept(path) if path.exists() else []
-    return names
-
-
-def _show_table(summary: CalibrationSummary, names: list[str], start: str) -> Mapping[str, Any]:
-    table = summary.persons
-    if table is None:
-        return {"table": None}
-    flags = table.columns["flag"]
-    counts = {tell.term(flag): tell.number(flags.count(flag)) for flag in FLAGS}
-    first_rows = table.take(MOST_PERSONS)
-    columns = list_html_columns(first_rows, PERSON_COLUMNS, summary.scale)
-    if percent := _list_percent(summary, first_rows):
-        place = [column.title for column in columns].index("answered")
-        columns.insert(place + 1, HtmlColumn("percent", percent, 0))
-    flag = replace(columns[-1], values=[tell.term(word) for word in columns[-1].values])
-    columns = translate_heads([*columns[:-1], flag])
-    if len(names) == table.rows:
-        columns.insert(1, HtmlColumn(tell("name"), names[:MOST_PERSONS]))
-    has_pages = summary.test.study is not None and "persons" in summary.tables
-    return {
-        "table": table,
-        "facts": {tell("persons"): tell.number(table.rows), **counts},
-        "columns": columns,
-        "links": [f"{start}/{n}" for n in range(first_rows.rows)] if has_pages else None,
-        "tags": [FLAGS.get(word, "fine") for word in first_rows.columns["flag"]],
-        "kinds": {tag: tell.term(flag) for flag, tag in FLAGS.items() if flag in flags},
-        "histograms": [draw_histogram(table.columns["ability"], width) for width in (720, 360)],
-    }
-
-
-def translate_heads(columns: Sequence[HtmlColumn]) -> list[HtmlColumn]:
-    """Return columns under the titles of the reader's language."""
-    titles = [(tell.term(one.title), tell.term(one.meaning)) for one in columns]
-    return [
-        replace(one, title=title, meaning=meaning)
-        for one, (title, meaning) in zip(columns, titles, strict=True)
-    ]
-
-
-def _list_percent(summary: CalibrationSummary, table: AnalysisTable) -> list[float]:
-    """Return the percentage of the points that each person could have; of equal items only."""
-    steps = set(summary.estimate.steps)
-    if len(steps) != 1:
-        return []
-    (top,) = steps
-    pairs = zip(table.columns["score"], table.columns["answered"], strict=True)
-    return [100.0 * score / (top * answered) if answered else nan for score, answered in pairs]
-
-
-def draw_histogram(abilities: Sequence[float], width: int) -> Sheet | None:
-    """Draw how many persons have which ability."""
-    finite = np.array([value for value in abilities if value is not None and isfinite(value)])
-    if len(finite) < FEWEST_BARS:
-        return None
-    low, high = np.floor(finite.min() / BIN) * BIN, np.ceil(finite.max() / BIN + 1e-9) * BIN
-    edges = np.linspace(low, high, 1 + max(1, round((high - low) / BIN)))
-    counts = np.histogram(finite, edges)[0].tolist()
-    sheet = Sheet(
-        x=(float(low), float(high)),
-        y=(0, 1.05 * max(counts)),
-        description=tell(
-            "How many persons have which ability, from {low} to {high} logits; the table has the "
-            "numbers",
-            low=minus(f"{finite.min():.1f}"),
-            high=minus(f"{finite.max():.1f}"),
-        ),
-        width=width,
-        height=240,
-        top=24,
-    )
-    sheet.x_axis(tell("ability in logits"), grid=False)
-    sheet.y_axis(tell("persons"))
-    for left, right, count in zip(edges.tolist(), edges.tolist()[1:], counts, strict=False):
-        if count:
-            persons = tell.count(count, "{number} person", "{number} persons")
-            sheet.box("box", (left, right), (0, count), minus(f"{persons}: {left:g} … {right:g}"))
-    return sheet
-
-
-def show_person(request: Request) -> Response:
-    """Show the answers of one person beside what was expected."""
-    work, (run, summary) = work_of(request), done_run(request)
-    table, names = summary.tables.get("persons"), find_names(run)
-    number = read_index(request.path_params["number"], table.rows if table else 0)
-    if number is None or table is None:
-        raise not_found("There is no such person.")
-    start = f"/persons/{work.name}/{run.name}"
-    row = {name: cells[number : number + 1] for name, cells in table.columns.items()}
-    columns = list_html_columns(replace(table, columns=row), PERSON_COLUMNS[1:], summary.scale)
-    if len(names) != table.rows:
-        names = [*map(str, table.columns["person"])]
-    shown = {tell.term(one.title): tell.term(one.show(0)) for one in columns if one.show(0)}
-    values = {
-        "title": names[number],
-        "start": start,
-        "neighbours": _list_neighbours(names, number, start),
-        "has_steps": summary.estimate.has_steps,
-        "facts": shown,
-        "columns": _expect_answers(summary, run, number, table.columns["ability"][number]),
-        "same": write_run(work, run, SCORES),
-    }
-    return show("person.html", values, Secrecy.CONFIDENTIAL, work, run)
-
-
-def _expect_answers(
-    summary: CalibrationSummary, run: CalibrationRun, number: int, ability: float
-) -> list[HtmlColumn]:
-    """Return the items from the hardest to the easiest with answer, expectation and remark."""
-    responses: Responses = load_kept(run.answers / ANSWERS)
-    estimate, (row,) = summary.estimate, responses.rows(number, number + 1)
-    answer_of = dict(zip(responses.items, row.tolist(), strict=True))
-    moments = score_moments([ability], estimate.thresholds)
-    expected, spread = moments.mean[0], np.sqrt(moments.variance[0])
-    order = [i for i in np.argsort(-estimate.difficulty) if estimate.estimated[i]]
-    names = [estimate.items[i] for i in order]
-    answers = [answer_of[name] for name in names]
-    surprise = [
-        (answer - expected[i]) / spread[i] if answer >= 0 and spread[i] > 0 else 0.0
-        for i, answer in zip(order, answers, strict=True)
-    ]
-    shown = [tell("missing") if value < 0 else str(value) for value in answers]
-    return [
-        HtmlColumn(tell("item"), names),
-        HtmlColumn(tell.term(words_for(estimate).number), estimate.difficulty[order].tolist(), 2),
-        HtmlColumn(tell("answer"), shown),
-        HtmlColumn(tell("expected"), expected[order].tolist(), 2),
-        HtmlColumn(tell("remark"), [_say_surprise(value) for value in surprise]),
-    ]
-
-
-def _say_surprise(value: float) -> str:
-    if abs(value) < SURPRISING:
-        return ""
-    return tell("better than expected") if value > 0 else tell("worse than expected")
 
 
 ROUTES = (
     Route("/report/{work}/{run}", show_report),
     Route("/report/{work}/{run}/items/{number}", show_item),
     Route("/report/{work}/{run}/files/{name}", send_file),
-    Route("/persons/{work}/{run}", show_persons),
-    Route("/persons/{work}/{run}/{number}", show_person),
 )

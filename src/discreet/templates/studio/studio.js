@@ -82,6 +82,13 @@
     }
   }
 
+  // One switch for the statistics of all pages, and a button that prints.
+  for (const one of document.querySelectorAll("details.experts")) {
+    one.open = sessionStorage.getItem("experts") === "yes";
+    one.addEventListener("toggle", event => { if (event.target === one) sessionStorage.setItem("experts", one.open ? "yes" : "no"); });
+  }
+  document.querySelector("button.print")?.addEventListener("click", () => print());
+
   // A table that is wider than a small screen becomes cards, if it is short.
   const small = matchMedia("(max-width: 37.5rem)");
   const turnTables = () => {
