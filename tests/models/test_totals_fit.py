@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discreet.errors import BadUsage
-from discreet.models.noisy.totals.bootstrap import Shared
+from discreet.models.noisy.totals.bootstrap import Shared, draw_normal
 from discreet.models.noisy.totals.fit import assume_thresholds, fit_totals, forecast_totals
 from discreet.models.noisy.totals.moments import count_takers, describe_items, elementary_sums
 from discreet.models.noisy.totals.solve import (
@@ -391,3 +391,13 @@ def test_intervals_hold_the_truth_as_often_as_they_say(persons, deviation):
         fit = fit_totals([form], steps, measure=measure)
         inside.append(np.mean(np.abs(fit.thresholds - truth) <= 1.96 * fit.threshold_se))
     assert 0.92 <= np.mean(inside) <= 0.985
+
+
+def test_draws_do_not_hang_on_which_eigenvectors_are_found():
+    alike = np.eye(3) + 0.5  # two of its eigenvalues are equal
+    nudge = 1e-9 * np.array([[0.0, 1, 2], [1, 0, -1], [2, -1, 3]])
+    covariance = np.array([alike, alike + nudge, alike - nudge])
+    first, *others = (draw_normal(one, np.random.default_rng(1)) for one in covariance)
+    np.testing.assert_allclose(others, [first, first], atol=1e-8)
+    drawn = draw_normal(np.tile(alike, (20_000, 1, 1)), np.random.default_rng(2))
+    np.testing.assert_allclose(np.cov(drawn.T), alike, atol=0.05)

@@ -54,8 +54,7 @@ ErrorAt = Callable[[Any], float]
 
 def solve_persons(error_at: ErrorAt, target: float) -> int:
     """Fewest persons with which the predicted error is at most ``target``."""
-    _check_reachable(target, error_at(MOST_PERSONS), f"{MOST_PERSONS:,} persons")
-    return ceil(_first_below(lambda n: error_at(round(n)), target, 10.0, float(MOST_PERSONS)))
+    return _solve_whole(error_at, target, _grid(10, MOST_PERSONS), "persons")
 
 
 def solve_epsilon(error_at: ErrorAt, target: float) -> float:
@@ -81,7 +80,7 @@ def _solve_whole(error_at: ErrorAt, target: float, grid: list[int], noun: str) -
     """Return the first number along the grid that meets the target, to the last unit."""
     errors = [error_at(number) for number in grid]
     best = min(errors)
-    _check_reachable(target, best, f"{grid[errors.index(best)]} {noun}")
+    _check_reachable(target, best, f"{grid[errors.index(best)]:,} {noun}")
     first = next(index for index, error in enumerate(errors) if error <= target)
     missed, met = grid[max(first - 1, 0)], grid[first]
     while abs(met - missed) > 1:

@@ -18,6 +18,7 @@ from discreet.models.noisy.residuals import fit_without_prior
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.mechanisms.residuals import LAST
 from discreet.privacy.wall import Release
+from discreet.results.estimate import draw_errors
 from discreet.tabular import Columns, Tabular
 from discreet.types import FloatArray
 
@@ -107,7 +108,7 @@ def compare_groups(noisy: Release, start: FloatArray) -> PrivateDif:
     se = np.sqrt(np.diag(covariance)).reshape(difference.shape)
     score = np.asarray(difference / se, dtype=np.float64)
     correlation = np.asarray(covariance / np.outer(se, se))
-    draws = _draw_scores(correlation)
+    draws = draw_errors(correlation, np.random.default_rng(PUBLIC_SEED), n_draws=DRAWS)
     highest = np.sort(np.abs(draws).max(axis=1))
     reach = se * np.quantile(highest, 0.95)
     flat = difference.ravel()
@@ -151,11 +152,3 @@ def _find_chance(values: FloatArray, draws: FloatArray) -> FloatArray:
     """Return how often sorted draws are at least as large; never 0."""
     above = len(draws) - np.searchsorted(draws, values)
     return np.asarray((1 + above) / (1 + len(draws)))
-
-
-def _draw_scores(correlation: FloatArray) -> FloatArray:
-    """Draw all differences in standard errors where nothing differs."""
-    rng = np.random.default_rng(PUBLIC_SEED)
-    values, vectors = np.linalg.eigh(correlation)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return np.asarray(rng.standard_normal((DRAWS, len(root))) @ root.T)

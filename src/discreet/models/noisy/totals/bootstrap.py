@@ -190,8 +190,7 @@ def _add_noise(
     form: FormTotals, exact: FormTotals, persons: float, rng: np.random.Generator
 ) -> FormTotals:
     """Add noise as the release did it, normal instead of discrete."""
-    values, vectors = np.linalg.eigh(form.category_noise)
-    normal = np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(values.shape)
+    category = draw_normal(form.category_noise, rng)
     moment = np.sqrt(form.moment_noise) * rng.standard_normal(len(form.moment))
     alone = rng.standard_normal(2) * np.sqrt([form.contributing_noise, form.persons_noise])
     takers = exact.takers
@@ -199,7 +198,7 @@ def _add_noise(
         takers = takers + np.sqrt(form.takers_noise) * rng.standard_normal(len(takers))
     return replace(
         form,
-        category=exact.category + np.einsum("iab,ib->ia", vectors, normal),
+        category=exact.category + category,
         moment=exact.moment + moment,
         contributing=exact.contributing + alone[0],
         takers=takers,
@@ -252,18 +251,20 @@ class LinearPosterior:
 
     def draw(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Draw errors of thresholds, of common and of outer parameters."""
-        block_errors = _draw_normal(self.inner.block, rng)
-        common = _draw_normal(self.inner.common, rng)
+        block_errors = draw_normal(self.inner.block, rng)
+        common = draw_normal(self.inner.common, rng)
         outer = np.tensordot(self.outer.by_threshold, block_errors, axes=2)
-        outer = outer + self.outer.by_common @ common + _draw_normal(self.alone, rng)
+        outer = outer + self.outer.by_common @ common + draw_normal(self.alone, rng)
         thresholds = block_errors + self.inner.lever @ common + self.inner.by_outer @ outer
         return thresholds, common + self.inner.common_by_outer @ outer, outer
 
 
-def _draw_normal(covariance: FloatArray, rng: np.random.Generator) -> FloatArray:
+def draw_normal(covariance: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Draw by the symmetric root; eigenvectors alone may be others on another machine."""
     values, vectors = np.linalg.eigh(covariance)
-    normal = np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(values.shape)
-    return np.asarray((vectors @ normal[..., None])[..., 0])
+    turned = rng.standard_normal(values.shape)[..., None, :] @ vectors
+    scaled = turned * np.sqrt(np.maximum(values, 0.0))[..., None, :]
+    return np.asarray((scaled @ vectors.swapaxes(-1, -2))[..., 0, :])
 
 
 def posterior_around(
