@@ -7,8 +7,10 @@ Prints, for each cell, the error, the target where there is one, and their ratio
 """
 
 import argparse
+from pathlib import Path
 
 import numpy as np
+from experiments.films import read_ratings
 
 from discreet import datasets
 from discreet.models.noisy import iterate as spread_module
@@ -191,10 +193,8 @@ def draw_real(name):
 
 def complete_films(path, rank=10, rounds=30):
     """Ratings of films with at least 25 ratings, completed by a low-rank matrix; 1 = below mean."""
-    films = datasets.movielens(path)
-    ratings = np.full((len(films.persons), len(films.items)), np.nan)
-    ratings[films.person, films.item] = films.rating
-    ratings = ratings[:, np.bincount(films.item) >= 25]
+    ratings = read_ratings(Path(path))
+    ratings = np.where(ratings > 0, ratings, np.nan)[:, (ratings > 0).sum(axis=0) >= 25]
     ratings = ratings[~np.isnan(ratings).all(axis=1)]
     known = ~np.isnan(ratings)
     mean = np.nanmean(ratings)

@@ -14,16 +14,17 @@ columns). Their script sets no seed for that start; here it is always the same.
 
 from __future__ import annotations
 
+import zipfile
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from scipy.linalg import solve_triangular
 from scipy.optimize import nnls
 
-from discreet.datasets import FilmRatings, movielens
 from experiments import published
 from experiments.curves import FloatArray, Scene, Setting
 from experiments.panels import Panel, choose_curves, draw_figure
@@ -57,13 +58,24 @@ class Films:
 @cache
 def load(path: Path) -> npt.NDArray[np.int8]:
     """Return the answers of the file's persons to all its films."""
-    return binarise(movielens(path))
+    return binarise(read_ratings(path))
 
 
-def binarise(ratings: FilmRatings) -> npt.NDArray[np.int8]:
+def read_ratings(path: Path) -> FloatArray:
+    """Return ``[person, film]``, 0 where there is no rating, from the archive or its file."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            (name,) = (name for name in archive.namelist() if name.endswith("ratings.csv"))
+            frame = pd.read_csv(archive.open(name), dtype=str)
+    else:
+        frame = pd.read_csv(path, dtype=str)
+    person, film, rating = frame.columns[:3]
+    table = frame.astype({rating: float}).pivot(index=person, columns=film, values=rating)
+    return table.fillna(0.0).to_numpy()
+
+
+def binarise(table: FloatArray) -> npt.NDArray[np.int8]:
     """Answer 1 where a person's estimated score is not above the mean of that person's scores."""
-    table = np.zeros((len(ratings.persons), len(ratings.items)))
-    table[ratings.person, ratings.item] = ratings.rating
     scores = estimate_scores(table, min(FACTORS, *table.shape), np.random.default_rng(0))
     return (scores <= scores.mean(axis=1, keepdims=True)).astype(np.int8)
 

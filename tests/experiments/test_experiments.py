@@ -3,6 +3,7 @@
 import csv
 import subprocess
 import sys
+import zipfile
 from fractions import Fraction
 from pathlib import Path
 
@@ -18,7 +19,6 @@ from experiments.steps import draw_answers, estimate
 from experiments.synthetic import Simulated
 
 from discreet import Responses, fit
-from discreet.datasets import FilmRatings
 from discreet.secure import SeededSource
 from experiments import ablation, films, high_privacy, published, random_pairing
 
@@ -285,14 +285,21 @@ def test_factors_give_a_non_negative_table_of_low_rank_back():
 
 def test_a_film_gets_a_one_where_its_score_is_not_above_the_persons_mean():
     rng = np.random.default_rng(7)
-    person, item = np.divmod(np.arange(60 * 80), 80)
-    stars = 20 * (rng.random((60, 40)) @ rng.random((40, 80))).ravel()
-    ratings = FilmRatings(tuple(map(str, range(60))), tuple(map(str, range(80))), person, item,
-                          stars)  # fmt: skip
-    answers = films.binarise(ratings)
-    below = stars.reshape(60, 80) <= stars.reshape(60, 80).mean(axis=1, keepdims=True)
+    stars = 20 * (rng.random((60, 40)) @ rng.random((40, 80)))
+    answers = films.binarise(stars)
+    below = stars <= stars.mean(axis=1, keepdims=True)
     assert np.mean(answers == below) > 0.9
-    assert (answers == films.binarise(ratings)).all()
+    assert (answers == films.binarise(stars)).all()
+
+
+def test_ratings_are_read_from_the_archive_and_from_its_file(tmp_path):
+    text = "userId,movieId,rating,timestamp\n1,31,2.5,12\n1,1029,3.0,13\n2,31,4.0,8\n"
+    (tmp_path / "ratings.csv").write_text(text)
+    with zipfile.ZipFile(tmp_path / "ml.zip", "w") as archive:
+        archive.writestr("ml-latest-small/movies.csv", "movieId,title\n")
+        archive.writestr("ml-latest-small/ratings.csv", text)
+    for name in ("ratings.csv", "ml.zip"):
+        assert films.read_ratings(tmp_path / name).tolist() == [[3.0, 2.5], [0.0, 4.0]]
 
 
 # --- what came after ------------------------------------------------------------------------------

@@ -251,7 +251,6 @@ REFUSED = {
     "check_ledger": lambda w: discreet.check_ledger(w.ledger, None),
     "approve": lambda w: discreet.approve(None, "ada.key"),
     "notice": lambda w: discreet.correction_notice(None, by=None),
-    "movielens": lambda w: datasets.movielens(None),
     # Values of another kind, and in another order
     "grow path": lambda w: discreet.grow_bank("x.csv", w.e, source="two"),
     "grow swapped": lambda w: discreet.grow_bank(w.e, w.bank, source="two"),
@@ -296,7 +295,6 @@ REFUSED = {
     "predict None": lambda w: w.e.predict_proba(None),
     "predict item": lambda w: w.e.predict_proba(0.0, [None]),
     "information grid": lambda w: analysis.trace_information(w.e, "all"),
-    "binarise": lambda w: datasets.binarise_ratings(w.X),
     "simulate ability": lambda w: discreet.simulate(50, 5, ability="normal"),
     "simulate difficulty": lambda w: discreet.simulate(50, 5, difficulty=[0.0, 1.0]),
     "Rasch": lambda w: discreet.Rasch(regularisation="0.1").fit(w.X),
