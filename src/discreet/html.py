@@ -121,7 +121,7 @@ def write_page(
     values: Mapping[str, Any],
     *,
     styles: Sequence[str] = ("style.css",),
-    scripts: Sequence[str] = ("table.js",),
+    scripts: Sequence[str] = ("table.js", "picture.js"),
 ) -> str:
     """Return a whole page that needs no network: its content policy forbids one.
 

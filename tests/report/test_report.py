@@ -712,3 +712,41 @@ def test_the_report_of_a_large_test_is_small_and_opens(source, tmp_path):
     assert path.stat().st_size < 3_000_000
     rows, _, console = visit(path, tmp_path, f"return {ROWS}.length;")
     assert (rows, console) == ("174", "")
+
+
+@needs_browser
+def test_pictures_answer_to_keys_a_pointer_and_a_finger(tmp_path):
+    answers = discreet.datasets.lsat()
+    page = tmp_path / "report.html"
+    estimate = fit(answers)
+    page.write_text(write_diagnosis(diagnose_test(estimate, diagnose(answers, estimate))))
+    script = """
+    const picture = [...document.querySelectorAll('svg')].find(p => [...p.querySelectorAll('circle > title')]
+      .some(title => title.textContent.startsWith('Item3: infit')));
+    const marks = [...picture.children].filter(mark => mark.querySelector(':scope > title'));
+    const said = [], told = () => document.querySelector('.told').textContent;
+    const chosen = () => document.querySelector('tr.chosen')?.cells[0].textContent ?? null;
+    const press = key => picture.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}));
+    const point = (mark, type, kind) => mark.dispatchEvent(new PointerEvent(type, {bubbles: true, pointerType: kind}));
+    press('ArrowRight'); said.push(told());
+    press('ArrowLeft'); said.push(told());
+    press('Enter'); said.push(chosen());
+    press('Escape'); said.push(told());
+    point(marks[1], 'pointerover', 'mouse'); said.push(told());
+    point(picture, 'pointerleave', 'mouse'); said.push(told());
+    point(marks[1], 'pointerover', 'touch'); point(marks[1], 'click', 'touch'); said.push(told(), chosen());
+    point(marks[1], 'click', 'touch'); said.push(chosen());
+    return JSON.stringify([marks.length, picture.tabIndex, ...said]);
+    """
+    found, _, console = visit(page, tmp_path, script)
+    marks, stop, first, last, row, gone, pointed, left, touched, kept, led = json.loads(found)
+    assert marks == 5
+    assert stop == 0, "one stop for the tab key, however many marks"
+    assert re.fullmatch(r"Item\d: infit \d\.\d\d", first)
+    assert re.fullmatch(r"Item\d: infit \d\.\d\d", last)
+    assert row == last.partition(":")[0] != first.partition(":")[0]
+    assert gone == left == ""
+    assert touched == pointed
+    assert kept == row, "the first touch only tells"
+    assert led == pointed.partition(":")[0] != row
+    assert not console

@@ -82,7 +82,9 @@ def _draw_rows(
     for index, name in enumerate(rows.items):
         _name_row(sheet, name, index)
         sheet.line("bar", (rows.lower[index], rows.upper[index]), (index, index))
-        sheet.dot("dot", rows.value[index], index, tip=name)
+        values = (f"{v:.2f}" for v in (rows.value[index], rows.lower[index], rows.upper[index]))
+        tip = "{}: {} [{}; {}]" if rows.upper[index] > rows.lower[index] else "{}: {}"
+        sheet.dot("dot", rows.value[index], index, tip=minus(tip.format(name, *values)))
     return sheet
 
 
@@ -225,7 +227,7 @@ def _name_dots(sheet: Sheet, dots: Sequence[tuple[str, float, float]]) -> None:
 def draw_options(chart: OptionMap) -> Sheet:
     """Draw the shares of an item's options over ability: right ones thick, flagged ones dashed."""
     description = f"Shares of the options of {chart.item} in groups of persons of rising ability"
-    sheet = _lay_small(chart.span, description, (0, 0.5, 1), right=44)
+    sheet = _lay_small(chart.span, description, (0, 0.5, 1), "share of persons", right=44)
     ends: list[tuple[float, str]] = []
     rows = zip(chart.options, chart.right, chart.flagged, chart.shares, strict=True)
     for name, right, flagged, points in rows:
@@ -379,22 +381,27 @@ RADIUS = 7.5
 
 
 def _lay_small(
-    x: Sequence[float] | FloatArray, description: str, ticks: Sequence[float], right: float = 8
+    x: Sequence[float] | FloatArray,
+    description: str,
+    ticks: Sequence[float],
+    label: str,
+    right: float = 8,
 ) -> Sheet:
-    """Return a small sheet with numbers along its axes."""
+    """Return a small sheet with ability along its lower end, and what ``label`` says upwards."""
     sheet = Sheet(
         x=(float(x[0]), float(x[-1])),
         y=(0, ticks[-1]),
         description=description,
         width=240,
-        height=170,
+        height=200,
         left=34,
         right=right,
-        top=8,
-        bottom=24,
+        top=22,
+        bottom=38,
     )
-    sheet.y_axis(ticks=ticks)
-    sheet.x_numbers(162, count=5)
+    sheet.y_axis(label, ticks=ticks)
+    sheet.x_numbers(178, count=5)
+    sheet.x_label("ability in logits")
     return sheet
 
 
@@ -405,7 +412,8 @@ def draw_curve(curve: ItemCurve) -> Sheet:
     noun = "shares" if binary else "mean scores"
     description = f"Expected curve of {curve.item} and observed {noun} in groups of persons"
     ticks = (0, 0.5, 1) if binary else range(steps + 1)
-    sheet = _lay_small(curve.ability, description, ticks)
+    label = "share right" if binary else "mean score"
+    sheet = _lay_small(curve.ability, description, ticks, label)
     sheet.line("line", curve.ability.tolist(), curve.expected.tolist())
     for at, mean, answers in curve.points:
         tip = f"{mean:.0%} of {answers} persons" if binary else f"{mean:.2f}, {answers} persons"
@@ -419,7 +427,7 @@ def draw_categories(curve: ItemCurve) -> Sheet:
         f"How likely each category of {curve.item} is at each ability, and observed shares in "
         "groups of persons"
     )
-    sheet = _lay_small(curve.ability, description, (0, 0.5, 1))
+    sheet = _lay_small(curve.ability, description, (0, 0.5, 1), "share of persons")
     chance = curve.expect_categories(curve.ability)
     for category, label in enumerate(curve.labels):
         kind = f"c{category % COLOURS}"

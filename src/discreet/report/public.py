@@ -70,7 +70,7 @@ def write_public_page(
             "method": _method(estimate, record),
         },
         styles=["style.css", *(["steps.css"] if estimate.has_steps else [])],
-        scripts=["table.js", "compare.js"],
+        scripts=["table.js", "picture.js", "compare.js"],
     )
 
 

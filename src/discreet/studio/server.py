@@ -47,6 +47,7 @@ FILES = {
     "style.css": "text/css",
     "steps.css": "text/css",
     "table.js": "text/javascript",
+    "picture.js": "text/javascript",
     "studio/studio.css": "text/css",
     "studio/studio.js": "text/javascript",
     "studio/live.js": "text/javascript",
