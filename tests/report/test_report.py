@@ -721,20 +721,23 @@ def test_pictures_answer_to_keys_a_pointer_and_a_finger(tmp_path):
     estimate = fit(answers)
     page.write_text(write_diagnosis(diagnose_test(estimate, diagnose(answers, estimate))))
     script = """
-    const picture = [...document.querySelectorAll('svg')].find(p => [...p.querySelectorAll('circle > title')]
-      .some(title => title.textContent.startsWith('Item3: infit')));
+    const tells = title => title.textContent.startsWith('Item3: infit');
+    const picture = [...document.querySelectorAll('svg')].find(
+      one => [...one.querySelectorAll('circle > title')].some(tells));
     const marks = [...picture.children].filter(mark => mark.querySelector(':scope > title'));
     const said = [], told = () => document.querySelector('.told').textContent;
     const chosen = () => document.querySelector('tr.chosen')?.cells[0].textContent ?? null;
     const press = key => picture.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}));
-    const point = (mark, type, kind) => mark.dispatchEvent(new PointerEvent(type, {bubbles: true, pointerType: kind}));
+    const point = (mark, type, pointerType) => mark.dispatchEvent(
+      new PointerEvent(type, {bubbles: true, pointerType}));
     press('ArrowRight'); said.push(told());
     press('ArrowLeft'); said.push(told());
     press('Enter'); said.push(chosen());
     press('Escape'); said.push(told());
     point(marks[1], 'pointerover', 'mouse'); said.push(told());
     point(picture, 'pointerleave', 'mouse'); said.push(told());
-    point(marks[1], 'pointerover', 'touch'); point(marks[1], 'click', 'touch'); said.push(told(), chosen());
+    point(marks[1], 'pointerover', 'touch'); point(marks[1], 'click', 'touch');
+    said.push(told(), chosen());
     point(marks[1], 'click', 'touch'); said.push(chosen());
     return JSON.stringify([marks.length, picture.tabIndex, ...said]);
     """
