@@ -42,8 +42,12 @@ OneMeans = Literal["right", "wrong"]
 #: What to do with cells that are no answers.
 Invalid = Literal["error", "missing"]
 Blank = Literal["missing", "wrong"]
-#: What to do with comparisons that nobody won.
-Ties = Literal["error", "drop"]
+#: What to do with comparisons that nobody won: Davidson's model of ties, or half a win for each.
+Ties = Literal["error", "drop", "davidson", "shrunk"]
+#: Whom a release of comparisons protects: a judge's whole set, or one vote where none are known.
+PrivacyUnit = Literal["judge", "vote"]
+#: What a 1 in a column of winners stands for, where 0 is the other object.
+WinnerSide = Literal["left", "right"]
 #: How single items are compared between groups.
 DifTest = Literal["wald", "mantel-haenszel", "likelihood-ratio"]
 #: How p-values are adjusted for their number.

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import discreet
 from discreet.answers.comparisons import Comparisons, measure_reach
 from discreet.api.comparing import count_comparisons, rank_comparisons
-from discreet.errors import BadResponses, BadUsage, DisconnectedItems
+from discreet.errors import BadResponses, BadUsage, DisconnectedItems, NotConverged
 from discreet.readers.comparisons import read_comparisons
 from discreet.secure import SeededSource
 from discreet.simulation import simulate_comparisons
@@ -196,7 +196,7 @@ def test_outcomes_may_name_the_winner_or_be_numbers():
 
 
 def test_many_batches_keep_left_and_right_apart():
-    from discreet.readers.comparisons import _Table
+    from discreet.readers.comparisons import _Rules, _Table
     from discreet.tables.findings import DeclaredSource
 
     class Pieces(DeclaredSource):
@@ -209,9 +209,8 @@ def test_many_batches_keep_left_and_right_apart():
         def place(self, row):
             return f"row {row}"
 
-    table = _Table(
-        dict.fromkeys(("judge", "winner", "loser", "left", "right", "outcome")), "error", "error"
-    )
+    roles = dict.fromkeys(("judge", "winner", "loser", "left", "right", "outcome"))
+    table = _Table(_Rules(roles, "error", "error", None, ()))
     data = table.read(iter([Pieces()])).select(["x", "y", "ann", "bob", "cat"])
     assert data.count().wins[0, 1] == 3
     assert (data.count().wins[2:, 0] == 1).all()
@@ -239,17 +238,17 @@ def test_many_batches_keep_left_and_right_apart():
         (
             "judge,winner,loser\nann,x,y\nann,y,x\n",
             "judge_compared_more_than_once",
-            {"first_4": "votes.csv, line 2", "second": "votes.csv, line 3"},
+            {"first": "votes.csv, line 2", "second": "votes.csv, line 3"},
         ),
         (
             "judge,left,right,outcome\nann,x,y,maybe\n",
-            "column_read_outcomes",
-            {"place": "votes.csv, line 2", "value": "maybe"},
+            "no_outcome_must_left",
+            {"where": "votes.csv, line 2, column 'outcome': 'maybe'"},
         ),
         (
             "judge,left,right,outcome\nann,x,y,tie\n",
-            "column_read_outcomes",
-            {"place": "votes.csv, line 2", "value": "tie"},
+            "tie_leave_ties_out",
+            {"where": "votes.csv, line 2, column 'outcome': 'tie'"},
         ),
         ("judge,winner,loser\nann,x,x\n", "judge_compared_itself_comparison", {"at_2": "x"}),
         ("judge,winner,loser\n", "table_column_names_no", {}),
@@ -441,3 +440,240 @@ def test_the_reach_does_not_look_at_who_won():
 def test_a_simulation_cannot_ask_for_more_pairs_than_there_are():
     with refused(BadUsage, "judge_compare_different_pairs", n_first="6"):
         simulate_comparisons(2, 4, 7, rng=np.random.default_rng(0))
+
+
+# --- votes without judges, ties, covariates -----------------------------------------------------
+
+#: Left, right, outcome, how much longer the left one was: asymmetric in everything.
+ARENA = [
+    *[("ash", "elm", "left", 2.0)] * 5,
+    *[("ash", "elm", "right", -1.0)] * 3,
+    *[("elm", "ash", "left", 0.5)] * 2,
+    *[("elm", "oak", "left", 1.5)] * 4,
+    *[("elm", "oak", "tie", 0.25)] * 3,
+    *[("oak", "elm", "left", -2.0)] * 3,
+    *[("oak", "ash", "right", 1.0)] * 4,
+    *[("oak", "ash", "left", 3.0)] * 2,
+    *[("ash", "oak", "tie", -0.5)] * 2,
+]
+
+
+def arena(**columns):
+    """Votes as a table without judges."""
+    names = ("model_a", "model_b", "outcome", "longer")
+    table = dict(zip(names, map(list, zip(*ARENA, strict=True)), strict=True))
+    return pa.table(table | columns)
+
+
+def direct_fit(ties, covariate):
+    """Davidson's likelihood, written down vote by vote and maximised by a general optimiser."""
+    from scipy.optimize import minimize
+
+    place = {"ash": 0, "elm": 1, "oak": 2}
+
+    def loss(p):
+        strength = np.array([p[0], p[1], -p[0] - p[1]])
+        total = 0.0
+        for left, right, outcome, longer in ARENA:
+            gap = strength[place[left]] - strength[place[right]] + covariate * p[3] * longer
+            if outcome == "tie" and ties == "drop":
+                continue
+            odds = {"left": np.exp(gap / 2), "right": np.exp(-gap / 2)}
+            if ties == "davidson":
+                odds["tie"] = np.exp(p[2])
+            share = {name: one / sum(odds.values()) for name, one in odds.items()}
+            if outcome == "tie" and ties == "shrunk":
+                total -= (np.log(share["left"]) + np.log(share["right"])) / 2
+            else:
+                total -= np.log(share[outcome])
+        return total + (p[2] ** 2 * (ties != "davidson")) + (p[3] ** 2 * (not covariate))
+
+    return minimize(loss, np.zeros(4), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12,
+                    "maxiter": 20000, "maxfev": 20000}).x  # fmt: skip
+
+
+@pytest.mark.parametrize("ties", ["drop", "davidson", "shrunk"])
+@pytest.mark.parametrize("covariate", [False, True])
+def test_ties_and_covariates_maximise_the_likelihood_that_is_written_down(ties, covariate):
+    found = rank_comparisons(arena(), ties=ties, covariates=["longer"] if covariate else None)
+    p = direct_fit(ties, covariate)
+    assert found.items == ("ash", "elm", "oak")
+    assert found.strength == pytest.approx([p[0], p[1], -p[0] - p[1]], abs=1e-5)
+    names = ["longer"] * covariate + ["tie"] * (ties == "davidson")
+    assert ([] if found.effects is None else list(found.effects.names)) == names
+    if covariate:
+        assert found.effects.effect[0] == pytest.approx(p[3], abs=1e-5)
+    if ties == "davidson":
+        assert found.effects.effect[-1] == pytest.approx(p[2], abs=1e-5)
+
+
+def test_a_tie_is_symmetric_and_shrinks_only_as_half_a_win():
+    rows = [*ARENA, *[("ash", "elm", "tie", 0.0)] * 30]
+    names = ("left", "right", "outcome", "longer")
+    table = pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+    by = {
+        ties: rank_comparisons(table, ties=ties).strength for ties in ("drop", "davidson", "shrunk")
+    }
+    turned = table.append_column("r", table["left"]).drop_columns("left").rename_columns(
+        ["left", "outcome", "longer", "right"]
+    )  # fmt: skip
+    ties_only = pa.compute.equal(table["outcome"], "tie")
+    mixed = pa.concat_tables(
+        [
+            table.filter(pa.compute.invert(ties_only)).select(["left", "right", "outcome"]),
+            turned.filter(ties_only).select(["left", "right", "outcome"]),
+        ]
+    )
+    assert rank_comparisons(mixed, ties="davidson").strength == pytest.approx(
+        by["davidson"], abs=1e-9
+    )
+    assert np.ptp(by["shrunk"]) < np.ptp(by["drop"])
+
+
+def sandwich(votes, found, names):
+    """The sandwich over judges from numerical derivatives, leverage included."""
+    m, n = votes.n_items, votes.n_comparisons
+    rows = np.zeros((n, m + len(names)))
+    rows[np.arange(n), votes.winner] = 1
+    rows[np.arange(n), votes.loser] -= 1
+    rows[:, m:] = votes.covariate
+    eta = rows @ np.append(found.strength, found.effects.effect[: len(names)])
+    chance = 1 / (1 + np.exp(-eta))
+    inverse = np.linalg.pinv((rows * (chance * (1 - chance))[:, None]).T @ rows)
+    leverage = np.zeros(votes.n_judges)
+    total = np.zeros((votes.n_judges, m + len(names)))
+    for vote in range(n):
+        weight = chance[vote] * (1 - chance[vote])
+        leverage[votes.judge[vote]] += weight * rows[vote] @ inverse @ rows[vote]
+    for vote in range(n):
+        judge = votes.judge[vote]
+        total[judge] += rows[vote] * (1 - chance[vote]) / (1 - min(leverage[judge], 0.9))
+    return np.sqrt(np.diag(inverse @ (total.T @ total) @ inverse))
+
+
+def clustered_votes(seed=0, judges=150, each=4, objects=5):
+    """Judges whose votes lean to the longer one, each in their own measure."""
+    rng = np.random.default_rng(seed)
+    strength = np.linspace(-1, 1.5, objects)
+    pairs = [(i, j) for i in range(objects) for j in range(i + 1, objects)]
+    rows = []
+    for judge in range(judges):
+        lean = rng.normal(0.4, 0.8)
+        for pair in rng.choice(len(pairs), each, replace=False):
+            i, j = pairs[pair]
+            longer = rng.normal(0.3, 1.5)
+            won = rng.random() < 1 / (1 + np.exp(strength[j] - strength[i] - lean * longer))
+            rows.append((judge, i, j, longer) if won else (judge, j, i, -longer))
+    judge, winner, loser, longer = map(np.array, zip(*rows, strict=True))
+    return Comparisons.from_codes(
+        judge, winner, loser, items=[f"m{k}" for k in range(objects)], covariates={"longer": longer}
+    )
+
+
+def test_errors_of_strengths_and_effects_add_up_over_judges():
+    votes = clustered_votes()
+    found = rank_comparisons(votes)
+    expected = sandwich(votes, found, ["longer"])
+    assert found.se == pytest.approx(expected[:-1], rel=1e-6)
+    assert found.effects.se == pytest.approx(expected[-1:], rel=1e-6)
+
+
+def test_errors_of_strengths_and_of_ties_are_those_of_davidsons_likelihood():
+    rng, n = np.random.default_rng(3), 4000
+    strength, tau = np.array([0.8, 0.1, -0.9]), -0.4
+    pairs = np.array([(0, 1), (1, 2), (0, 2)])[rng.choice(3, n, p=[0.6, 0.3, 0.1])]
+    gap = strength[pairs[:, 0]] - strength[pairs[:, 1]]
+    odds = np.stack([np.exp(gap / 2), np.exp(-gap / 2), np.full(n, np.exp(tau))], axis=1)
+    outcome = (rng.random(n)[:, None] > np.cumsum(odds / odds.sum(1)[:, None], axis=1)).sum(1)
+    sides = np.where(outcome[:, None] == 1, pairs[:, ::-1], pairs)
+    tied = outcome == 2
+    data = Comparisons.from_codes(None, *sides.T, items=["a", "b", "c"], tied=tied, ties="davidson")
+    found = rank_comparisons(data)
+
+    def terms(p):
+        eta = (np.append(p[:2], -p[0] - p[1])[sides] * [1, -1]).sum(1)
+        total = np.exp(eta / 2) + np.exp(-eta / 2) + np.exp(p[2])
+        return np.where(tied, p[2], eta / 2) - np.log(total)
+
+    at, step = np.append(found.strength[:2], found.effects.effect), 1e-4
+    ends = [(at + step * one, at - step * one) for one in np.eye(3)]
+    scores = np.stack([(terms(up) - terms(down)) / (2 * step) for up, down in ends], axis=1)
+    assert np.abs(scores.sum(0)).max() < 1e-3  # the maximum
+
+    def gradient(p):
+        return np.array(
+            [(terms(p + step * e).sum() - terms(p - step * e).sum()) / 2 / step for e in np.eye(3)]
+        )
+
+    second = np.stack([(gradient(up) - gradient(down)) / (2 * step) for up, down in ends])
+    inverse = np.linalg.inv(second)
+    covariance = inverse @ (scores.T @ scores) @ inverse
+    last = covariance[0, 0] + covariance[1, 1] + 2 * covariance[0, 1]
+    expected = np.sqrt([covariance[0, 0], covariance[1, 1], last])
+    assert found.se == pytest.approx(expected, rel=0.005)  # leverages
+    assert found.effects.se[0] == pytest.approx(np.sqrt(covariance[2, 2]), rel=0.005)
+
+
+def test_without_judges_every_vote_is_its_own_and_the_result_says_so():
+    found = rank_comparisons(arena(), ties="drop")
+    assert any("each counts as a judge of its own" in note for note in found.solution.notes)
+    named = rank_comparisons(arena(judge=[f"j{k}" for k in range(len(ARENA))]), ties="drop")
+    assert found.se == pytest.approx(named.se)
+    assert not any("each counts as" in note for note in named.solution.notes)
+    assert "no judges" in repr(discreet.read_comparisons(arena(), ties="shrunk"))
+    assert "5 tied" in repr(discreet.read_comparisons(arena(), ties="shrunk"))
+
+
+def test_ones_and_zeros_in_a_column_of_winners_are_asked_about():
+    cells = {"model_a": ["gpt"] * 10, "model_b": ["llama"] * 10, "winner": [0] * 8 + [1] * 2}
+    with refused(BadResponses, "not_say_who_won") as caught:
+        rank_comparisons(pa.table(cells))
+    assert [remedy.options for remedy in caught.value.remedies] == [
+        {"one_means": "left"},
+        {"one_means": "right"},
+    ]
+    right = rank_comparisons(pa.table(cells), one_means="right")
+    assert right.strength[0] > right.strength[1]
+    left = rank_comparisons(pa.table(cells), one_means="left")
+    assert left.strength[0] < left.strength[1]
+
+
+def test_a_covariate_needs_numbers_that_the_objects_do_not_settle():
+    with refused(
+        BadResponses, "column_found_no_number", row="The data frame, row 2 (counted from 0)"
+    ):
+        rank_comparisons(
+            arena(longer=["1", "2", "", *["0.5"] * (len(ARENA) - 3)]),
+            ties="drop",
+            covariates="longer",
+        )
+    size = {"ash": 7.0, "elm": 13.0, "oak": 70.0}
+    larger = [size[left] - size[right] for left, right, _, _ in ARENA]
+    with refused(BadResponses, "covariate_says_nothing_beside", name="larger"):
+        rank_comparisons(arena(larger=larger), ties="drop", covariates=["longer", "larger"])
+    won = [1.0 if outcome == "left" else -1.0 for _, _, outcome, _ in ARENA]
+    with refused(NotConverged, "covariates_tell_winners_losers", names="won"):
+        rank_comparisons(arena(won=won), ties="drop", covariates="won")
+
+
+def test_what_counts_vote_by_vote_takes_no_other_method():
+    for options in ({"method": "spectral"}, {"regularisation": 0.5}):
+        with refused(BadUsage, "covariates_ties_count_need"):
+            rank_comparisons(arena(), ties="davidson", **options)
+
+
+def test_words_of_reading_go_to_tables_only():
+    data = discreet.read_comparisons(arena(), ties="davidson")
+    with refused(BadUsage, "says_how_table_read_these", stated="ties"):
+        rank_comparisons(data, ties="drop")
+    dropped = rank_comparisons(data.derive(ties="drop"))
+    assert dropped.strength == pytest.approx(rank_comparisons(arena(), ties="drop").strength)
+    assert count_comparisons(arena(), ties="drop").wins.tolist() == data.count().wins.tolist()
+
+
+def test_results_with_effects_are_kept(tmp_path):
+    found = rank_comparisons(arena(), ties="davidson", covariates="longer")
+    found.save(tmp_path / "strengths.json")
+    again = discreet.load(tmp_path / "strengths.json")
+    assert again.effects.names == ("longer", "tie")
+    assert (again.effects.se == found.effects.se).all()

@@ -397,3 +397,87 @@ def test_intervals_are_wider_where_only_objects_of_like_strength_meet(monkeypatc
 def test_intervals_cover_at_every_epsilon(mechanism, epsilon):
     share = coverage(30, epsilon, mechanism=mechanism, judges=500, items=20, comparisons=15)
     assert 0.92 < share <= 1.0
+
+
+# --- votes without judges, ties ------------------------------------------------------------------
+
+VOTES = {
+    "left": ["x", "x", "y", "z", "x", "y"],
+    "right": ["y", "z", "z", "x", "y", "x"],
+    "outcome": ["left", "right", "left", "left", "tie", "left"],
+}
+
+
+def table(**columns):
+    import pyarrow as pa
+
+    return pa.table({**VOTES, **columns})
+
+
+def test_votes_without_judges_are_released_only_as_votes():
+    asked = {"items": ["x", "y", "z"], "max_comparisons": 1, "ties": "drop"}
+    with refused(BadUsage, "these_votes_name_no"):
+        release_comparisons(table(), BUDGET, **asked)
+    with refused(BadUsage, "unit_vote_unit_vote", cap="2"):
+        release_comparisons(table(), BUDGET, **{**asked, "max_comparisons": 2}, unit="vote")
+    with refused(BadUsage, "unit_vote_unit_vote_votes"):
+        release_comparisons(table(judge=list("abcdef")), BUDGET, **asked, unit="vote")
+    named = simulate_comparisons(9, 3, 2, rng=np.random.default_rng(0)).comparisons
+    with refused(BadUsage, "these_comparisons_name_their"):
+        release_comparisons(named, BUDGET, items=names(3), max_comparisons=1, unit="vote")
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_a_release_of_votes_says_what_a_person_with_several_has(tmp_path, is_read):
+    from discreet.readers.comparisons import read_comparisons
+
+    book = Ledger.create(tmp_path / "spent.db", epsilon=2.0, delta=1e-5)
+    data = read_comparisons(table(), ties="drop") if is_read else table()
+    words = {} if is_read else {"ties": "drop"}
+    released = release_comparisons(
+        data, BUDGET, items=["x", "y", "z"], max_comparisons=1, unit="vote", ledger=book, **words
+    )
+    assert released.guarantee.unit == "one vote; a person with v votes has v times epsilon"
+    assert released.record["person_is"] == "vote"
+    released.save(tmp_path / "out")
+    again = read_released_ranking(tmp_path / "out")
+    assert again.guarantee.unit == released.guarantee.unit
+    statement = write_statement(again.record)
+    assert "a person with v votes counts as v" in statement
+    assert released.record["judges"] == 6  # a tie is a vote: dropping it changes no number
+
+
+def test_ties_that_count_and_covariates_are_not_released():
+    asked = {"items": ["x", "y", "z"], "max_comparisons": 1}
+    judges = table(judge=list("abcdef"), longer=[1.0, 2, 3, 4, 5, 6])
+    for words in (
+        {"ties": "davidson"},
+        {"ties": "shrunk"},
+        {"ties": "drop", "covariates": "longer"},
+    ):
+        with refused(BadUsage, "release_counts_who_won"):
+            release_comparisons(judges, BUDGET, **asked, **words)
+    assert release_comparisons(judges, BUDGET, **asked, ties="drop").guarantee.epsilon == 1.0
+
+
+@pytest.mark.parametrize("mechanism", [WinPairs(), NetWins()])
+def test_a_judge_whose_ties_are_dropped_moves_no_further_than_any_other(mechanism):
+    public = public_for(3, 3)
+    calibration = mechanism.calibrate(public, BUDGET, SeededSource(0))
+    weighting = mechanism.weighting(public, calibration)
+    without = cells_of(mechanism, public, calibration)
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    for outcomes in product((None, 1, -1, 0), repeat=3):  # not compared, won, lost, tied
+        rows = [(p, x) for p, x in zip(pairs, outcomes, strict=True) if x is not None]
+        sides = np.array([p if x >= 0 else p[::-1] for p, x in rows], dtype=int).reshape(-1, 2)
+        judge = Comparisons(
+            *(public.items, None, [0, len(rows)], *sides.T),
+            tied=[x == 0 for _, x in rows],
+            ties="drop",
+        ).drop_ties()
+        found = mechanism.cells(judge.count(weighting), calibration)
+        index = {
+            name: np.flatnonzero((without[name] == cell).all(axis=1))
+            for name, cell in found.items()
+        }
+        assert set.intersection(*(set(one.tolist()) for one in index.values()))

@@ -7,7 +7,7 @@ judge for each two objects. It computes nothing about strength.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,7 @@ from discreet.answers.pack import find_repeated, keep_one
 from discreet.answers.protocol import digest_ids, digest_rows
 from discreet.answers.select import check_cap
 from discreet.checking import checked
-from discreet.choices import Repeats
+from discreet.choices import PrivacyUnit, Repeats, Ties
 from discreet.coding.ids import check_codes, check_items, make_ids
 from discreet.coding.reading import REPEATS, check_choice
 from discreet.coding.remedies import Detected
@@ -48,6 +48,15 @@ class Comparisons:
         Judge l made the comparisons ``starts[l]`` to ``starts[l + 1] - 1``.
     winner, loser
         Numbers of the two objects of each comparison.
+    tied
+        Which comparisons nobody won; their two objects then stand in the order of the table.
+    ties
+        What a ranking does with those; as for :func:`discreet.read_comparisons`.
+    covariate, covariates
+        ``[comparison, covariate]``: by how much the winner had more of it than the loser, and the
+        names of the covariates.
+    unit
+        ``"vote"`` where no judges are known, so that every comparison counts as a judge of its own.
     detected
         What the data decided about how they were read.
 
@@ -68,6 +77,11 @@ class Comparisons:
     winner: Int64Array
     loser: Int64Array
     is_numbered: bool = field(init=False)
+    tied: Any = field(default=None, kw_only=True)
+    ties: Ties = field(default="error", kw_only=True)
+    covariate: Any = field(default=None, kw_only=True)
+    covariates: tuple[str, ...] = field(default=(), kw_only=True)
+    unit: PrivacyUnit = field(default="judge", kw_only=True)
     detected: tuple[Detected, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
@@ -83,10 +97,26 @@ class Comparisons:
             )
         items = check_items(self.items, n_items)
         judges = _check_judges(self.judges, len(starts) - 1)
-        values = (items, judges, starts, winner, loser, self.judges is None, tuple(self.detected))
+        covariates, shape = tuple(self.covariates), (len(winner), len(self.covariates))
+        tied = np.zeros(len(winner), bool) if self.tied is None else np.array(self.tied, bool)
+        given = np.zeros(shape) if self.covariate is None else np.array(self.covariate, float)
+        if tied.shape != winner.shape or given.shape != shape or not np.isfinite(given).all():
+            raise BadUsage(
+                f"{len(winner)} comparisons need as many marks of ties, and a finite number for "
+                f"each of {len(covariates)} covariates; found {tied.shape} and {given.shape}"
+            )
+        if (tied.any() and self.ties == ERROR) or (
+            self.unit == "vote" and np.diff(starts).max(initial=0) > 1
+        ):
+            raise BadUsage(
+                "comparisons with ties need ties='drop', 'davidson' or 'shrunk', and votes without "
+                "judges have one comparison each"
+            )
+        rows = (items, judges, starts, winner, loser, self.judges is None)
+        values = (*rows, tied, self.ties, given, covariates, self.unit, tuple(self.detected))
         for part, value in zip(fields(self), values, strict=True):
             object.__setattr__(self, part.name, value)
-        for array in (starts, winner, loser):
+        for array in (starts, winner, loser, tied, given):
             array.setflags(write=False)
         self._refuse_same_and_repeated()
 
@@ -94,22 +124,28 @@ class Comparisons:
     @checked
     def from_codes(
         cls,
-        judge: npt.ArrayLike,
+        judge: npt.ArrayLike | None,
         winner: npt.ArrayLike,
         loser: npt.ArrayLike,
         *,
         items: Sequence[object],
         judges: Sequence[object] | int | None = None,
         repeats: Repeats = "error",
+        tied: npt.ArrayLike | None = None,
+        ties: Ties = "error",
+        covariates: Mapping[str, npt.ArrayLike] | None = None,
     ) -> Comparisons:
         """Take one entry per comparison: number of the judge, of the winner, of the loser.
 
         Numbers count from 0. ``items`` names the objects in the order of their numbers, ``judges``
-        the judges, or says how many there are. ``repeats`` says what happens where a judge compared
-        the same two objects more than once: "error", or keep the "first" or the "last".
+        the judges, or says how many there are; with None for the judges every comparison is a vote
+        of its own. ``repeats`` says what happens where a judge compared the same two objects more
+        than once: "error", or keep the "first" or the "last". ``tied`` marks comparisons that
+        nobody won; ``covariates`` says by how much the winner had more of something.
         """
         check_choice("repeats", repeats, REPEATS)
-        numbers = np.asarray(judge)
+        unit: PrivacyUnit = "vote" if judge is None else "judge"
+        numbers = np.arange(np.size(winner)) if judge is None else np.asarray(judge)
         if judges is None:
             judges = int(numbers.max(initial=-1)) + 1
         n_judges = judges if isinstance(judges, int) else len(judges)
@@ -120,13 +156,25 @@ class Comparisons:
                 "Comparisons need a judge, a winner and a loser each; found vectors of length "
                 f"{len(judge_codes)}, {len(first)} and {len(second)}."
             )
+        order = np.argsort(judge_codes, kind="stable")
         if repeats != ERROR:
             kept_rows = keep_one(pair_keys(judge_codes, first, second, len(items)), repeats)
-            judge_codes, first, second = judge_codes[kept_rows], first[kept_rows], second[kept_rows]
-        order = np.argsort(judge_codes, kind="stable")
-        starts = np.concatenate([[0], np.cumsum(np.bincount(judge_codes, minlength=n_judges))])
+            order = kept_rows[np.argsort(judge_codes[kept_rows], kind="stable")]
+        counts = np.bincount(judge_codes[order], minlength=n_judges)
         ids = None if isinstance(judges, int) else judges
-        return cls(check_items(items, len(items)), ids, starts, first[order], second[order])
+        columns = {} if covariates is None else covariates
+        return cls(
+            check_items(items, len(items)),
+            ids,
+            np.concatenate([[0], np.cumsum(counts)]),
+            first[order],
+            second[order],
+            tied=None if tied is None else np.asarray(tied)[order],
+            ties=ties,
+            covariate=np.stack([*columns.values()], axis=1)[order] if columns else None,
+            covariates=tuple(columns),
+            unit=unit,
+        )
 
     @property
     def n_judges(self) -> int:
@@ -183,8 +231,13 @@ class Comparisons:
 
     def _keep_rows(self, is_kept: BoolArray) -> Comparisons:
         """Return some of the comparisons."""
-        starts = np.concatenate([[0], np.cumsum(is_kept)])[self.starts]
-        return self.derive(starts=starts, winner=self.winner[is_kept], loser=self.loser[is_kept])
+        names = ("winner", "loser", "tied", "covariate")
+        rows = {name: getattr(self, name)[is_kept] for name in names}
+        return self.derive(starts=np.concatenate([[0], np.cumsum(is_kept)])[self.starts], **rows)
+
+    def drop_ties(self) -> Comparisons:
+        """Return the comparisons that somebody won."""
+        return self._keep_rows(~self.tied) if self.tied.any() else self
 
     def _number_in(self, names: Sequence[str]) -> Int64Array:
         """Return the number that each object has in another list; -1 where it is not in it."""
@@ -221,7 +274,7 @@ class Comparisons:
         return None if self.is_numbered else list(self.judges)
 
     def count(self, weighting: Weighting | None = None) -> ComparisonCounts:
-        """Count wins, exactly.
+        """Count wins, exactly; ties are left out.
 
         ``weighting`` gives the integer weight of a judge from (comparisons made, squared reach),
         see :func:`measure_reach`; by default one.
@@ -230,9 +283,10 @@ class Comparisons:
         if weighting is not None:
             weight = weighting(np.diff(self.starts), measure_reach(self))
         wins = np.zeros((self.n_items, self.n_items), dtype=np.int64)
-        np.add.at(wins, (self.winner, self.loser), weight[self.judge])
-        won = np.bincount(self.winner, minlength=self.n_items).astype(np.int64)
-        compared = won + np.bincount(self.loser, minlength=self.n_items)
+        won_by, lost_by = self.winner[~self.tied], self.loser[~self.tied]
+        np.add.at(wins, (won_by, lost_by), weight[self.judge[~self.tied]])
+        won = np.bincount(won_by, minlength=self.n_items).astype(np.int64)
+        compared = won + np.bincount(lost_by, minlength=self.n_items)
         return ComparisonCounts(self.items, wins, compared, won, self.n_judges)
 
     @property
@@ -291,9 +345,11 @@ class Comparisons:
             )
 
     def __repr__(self) -> str:
+        judges = "no" if self.unit == "vote" else f"{self.n_judges:,}"
+        ties = f", {np.count_nonzero(self.tied):,} tied" if self.tied.any() else ""
         return (
-            f"<Comparisons: {self.n_judges:,} judges, {self.n_items:,} objects, "
-            f"{self.n_comparisons:,} comparisons>"
+            f"<Comparisons: {judges} judges, {self.n_items:,} objects, "
+            f"{self.n_comparisons:,} comparisons{ties}>"
         )
 
 

@@ -6,23 +6,27 @@ In: comparisons, counts of wins, a file or a data frame. Out: counts, :class:`~d
 from __future__ import annotations
 
 from os import PathLike
-from typing import Any
+from typing import Any, Unpack
 
 from discreet.answers.comparisons import Comparisons
 from discreet.choices import PairMethod
 from discreet.counts import ComparisonCounts
 from discreet.models.compared import estimate_strengths
-from discreet.readers.comparisons import open_comparisons
+from discreet.readers.comparisons import ComparisonWords, open_comparisons
 from discreet.results.ranking import Strengths
 
 
-def count_comparisons(data: Comparisons | str | PathLike[str] | Any) -> ComparisonCounts:
-    """Count how often each object beat each other one.
+def count_comparisons(
+    data: Comparisons | str | PathLike[str] | Any, **reading: Unpack[ComparisonWords]
+) -> ComparisonCounts:
+    """Count how often each object beat each other one; ties are left out.
 
     Parameters
     ----------
     data
         Comparisons, or a file or data frame with them.
+    reading
+        The keywords of :func:`discreet.read_comparisons`, for a file or data frame.
 
     Returns
     -------
@@ -35,7 +39,7 @@ def count_comparisons(data: Comparisons | str | PathLike[str] | Any) -> Comparis
     >>> count_comparisons(votes).wins.tolist()
     [[0, 2], [0, 0]]
     """
-    return open_comparisons(data).count()
+    return open_comparisons(data, reading).count()
 
 
 def rank_comparisons(
@@ -43,6 +47,7 @@ def rank_comparisons(
     *,
     method: PairMethod = "refined",
     regularisation: float = 0.0,
+    **reading: Unpack[ComparisonWords],
 ) -> Strengths:
     """Estimate the strength of every object.
 
@@ -55,13 +60,17 @@ def rank_comparisons(
     regularisation
         Added to both directions of every compared pair, in comparisons. The default, none,
         leaves objects without a number where the comparisons do not determine one.
+    reading
+        The keywords of :func:`discreet.read_comparisons`, for a file or data frame. Among them are
+        ``ties=`` and ``covariates=``.
 
     Returns
     -------
     Strengths
         Strengths in logits with mean zero. Standard errors hold also where the comparisons of
-        one judge depend on each other (they add up over whole judges); from counts alone all
-        comparisons are taken as independent.
+        one judge depend on each other (they add up over whole judges); from counts alone, and
+        from votes without judges, all comparisons are taken as independent, and the notes of the
+        solution say so. ``effects`` has those of covariates and ties.
 
     Raises
     ------
@@ -78,5 +87,7 @@ def rank_comparisons(
     >>> float(np.round(result.strength[0] - result.strength[1], 6)), result.rank(1).top
     (1.098612, ('ash',))
     """
-    source = data if isinstance(data, ComparisonCounts) else open_comparisons(data)
+    if isinstance(data, ComparisonCounts) and not reading:
+        return estimate_strengths(data, method=method, regularisation=regularisation)
+    source = open_comparisons(data, reading)
     return estimate_strengths(source, method=method, regularisation=regularisation)

@@ -18,10 +18,12 @@ from discreet.choices import (
     Invalid,
     Model,
     OneMeans,
+    PrivacyUnit,
     Repeats,
     TableLayout,
     Ties,
     WeightingName,
+    WinnerSide,
 )
 from discreet.cli.options import AsJson, Force, argument, flag, option
 from discreet.cli.output import (
@@ -136,7 +138,25 @@ class Columns(TableOptions):
     left: Annotated[Name, option("COL", "The column with the first object.")] = None
     right: Annotated[Name, option("COL", "The column with the second object.")] = None
     outcome: Annotated[Name, option("COL", "The column that says which one was preferred.")] = None
-    ties: Annotated[Ties, flag("When neither was preferred: stop, or leave out.")] = "error"
+    ties: Annotated[
+        Ties,
+        flag(
+            "When neither was preferred: stop, leave out, count by Davidson's model, or as half a "
+            "win for each, which shrinks differences."
+        ),
+    ] = "error"
+    one_means: Annotated[
+        WinnerSide | None, flag("Which object won where a column of winners holds 1.")
+    ] = None
+    covariates: Annotated[
+        list[str] | None,
+        option(
+            "COL", "By how much the left one (or the winner) has more of something; repeatable."
+        ),
+    ] = None
+    unit: Annotated[
+        PrivacyUnit, flag("Of a release. vote: no judges are known, one vote is protected.")
+    ] = "judge"
 
 
 @dataclass(frozen=True)

@@ -239,18 +239,23 @@ def rank_objects(
         strengths = estimate_strengths(data, method=method)
         ranking = strengths.rank(min(k, int(strengths.estimate.estimated.sum())))
     columns = strengths.to_dict()
-    for sentence in strengths.warnings:
+    for sentence in (*strengths.warnings, *strengths.solution.notes):
         note(sentence)
     if as_json:
         top = {name: list(getattr(ranking, name)) for name in RANKED}
         about = {"judges": strengths.judges, "method": strengths.method}
-        print_json({**about, **top, "items": list_rows(columns)})
+        effects = [] if strengths.effects is None else list_rows(strengths.effects.to_dict())
+        print_json({**about, **top, "items": list_rows(columns), "effects": effects})
         return
-    say(f"{strengths.judges:,} judges, {data.n_comparisons:,} comparisons, {strengths.method}")
+    judges = "no" if data.unit == "vote" else f"{strengths.judges:,}"
+    say(f"{judges} judges, {data.n_comparisons:,} comparisons, {strengths.method}")
     say()
     names = ["item", "strength", "se", "lower", "upper", "compared", "won"]
     print_columns(columns, names + ["status"] * (set(columns["status"]) != {"estimated"}))
     say()
+    if strengths.effects is not None:
+        print_columns(strengths.effects.to_dict(), ["name", "effect", "se"])
+        say()
     say(f"Top {len(ranking.top)}: {', '.join(ranking.top)}")
     say(f"Surely in (95%): {', '.join(ranking.surely_in) or 'none'}")
     say(f"Possibly in:     {', '.join(ranking.possibly_in)}")

@@ -27,7 +27,7 @@ from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.noise import Noise
 from discreet.secure import RandomSource
 from discreet.types import Int64Array
-from discreet.words import KINDS
+from discreet.words import KINDS, VOTE_UNIT
 
 #: The estimator of every mechanism, unless another was asked for.
 NOISE_AWARE: Estimator = "noise-aware"
@@ -400,8 +400,13 @@ class Order:
         guarantee = self.calibration.spend.guarantee(
             ledger=ledger, is_private=is_private, conditions=self.calibration.conditions
         )
-        unit = KINDS[self.public.kind].unit
-        return guarantee if unit is None else replace(guarantee, unit=unit)
+        return guarantee if self.unit is None else replace(guarantee, unit=self.unit)
+
+    @property
+    def unit(self) -> str | None:
+        """What is protected; None for one person's whole set of answers."""
+        is_vote = self.about.get("person_is") == "vote"
+        return VOTE_UNIT if is_vote else KINDS[self.public.kind].unit
 
     def describe(self, guarantee: Guarantee) -> dict[str, Any]:
         """Return the public facts of the release that are known before its noise is drawn."""
@@ -442,7 +447,7 @@ class Order:
             "settings": pack_values(noise.settings),
             "conditions": list(noise.conditions),
             "choice": self.choice,
-            "unit": KINDS[self.public.kind].unit,
+            "unit": self.unit,
             "about": dict(self.about),
             "chosen_by": self.public.chooser,
             "looked": self.looked,

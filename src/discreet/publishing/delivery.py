@@ -132,7 +132,32 @@ def open_listed_comparisons(
     """Give the comparisons of a release: of listed objects."""
     comparisons = open_comparisons(source.data, words)
     refuse_detected(comparisons.detected)
-    yield comparisons.keep(public.items)
+    _check_votes(comparisons, str((words or {}).get("unit", "judge")), public.max_answers)
+    yield comparisons.drop_ties().keep(public.items)
+
+
+def _check_votes(votes: Comparisons, unit: str, cap: int) -> None:
+    """Refuse votes without judges unless that is stated, and what mechanisms do not count."""
+    if unit != votes.unit:
+        raise BadUsage(
+            "these comparisons name their judges: leave unit='vote' (--unit vote) out, and a "
+            "judge's whole set of comparisons is protected"
+            if unit == "vote"
+            else "these votes name no judges, so that a release could protect one vote only: a "
+            "person with v votes has v times epsilon. Name the column of judges (judge=, --judge), "
+            "or state unit='vote' (--unit vote)"
+        )
+    if unit == "vote" and cap != 1:
+        raise BadUsage(
+            f"with unit='vote' (--unit vote) one vote is one comparison: say max_comparisons=1 "
+            f"(--max-comparisons 1), found {cap}"
+        )
+    if votes.covariates or (votes.tied.any() and votes.ties != "drop"):
+        raise BadUsage(
+            "a release counts who won, and its sensitivity is proved for that: not for ties that "
+            "count, nor for covariates. Drop ties (ties='drop', --ties drop), which estimates the "
+            "same strengths as Davidson's model of ties, and leave covariates out"
+        )
 
 
 ListedOpener = Callable[
@@ -269,7 +294,9 @@ def _describe_data(source: DataSource, spec: ReleaseSpec, data: Contributions) -
     is_read = isinstance(source.data, Answers | Comparisons)
     words = source.words if is_read else spec.reading
     reading = None if words is None else describe_reading(spec.public, words)
-    return {"reading": reading, "person_is": "id" if data.has_ids else "row"}
+    is_vote = isinstance(data, Comparisons) and data.unit == "vote"
+    person_is = "vote" if is_vote else "id" if data.has_ids else "row"
+    return {"reading": reading, "person_is": person_is}
 
 
 def check_allowed(

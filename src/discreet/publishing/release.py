@@ -59,6 +59,7 @@ from discreet.publishing.spec import (
     read_request,
     word_means,
 )
+from discreet.readers.comparisons import ComparisonWords
 from discreet.words import KINDS
 
 
@@ -378,6 +379,7 @@ def release_comparisons(
     noise: Noise | None = None,
     out: str | PathLike[str] | None = None,
     force: bool = False,
+    **reading: Unpack[ComparisonWords],
 ) -> PublishedRanking:
     """Release the strengths of objects under differential privacy for each judge.
 
@@ -414,6 +416,10 @@ def release_comparisons(
     out, force
         Where to write the bundle at once, as :meth:`PublishedRanking.save` does. The place is
         tried and held, with room for the bundle, before the ledger is charged.
+    reading
+        The keywords of :func:`discreet.read_comparisons`, for a file or data frame. ``unit="vote"``
+        releases votes without judges: it protects one vote, and a person with v votes has v times
+        epsilon. ``ties="drop"`` leaves ties out; no release counts them.
 
     Examples
     --------
@@ -438,6 +444,7 @@ def release_comparisons(
         about=about,
         audit=audit,
         looked=looked,
+        reading=reading,
     )
     terms = DeliveryTerms(ledger, noise or ExactNoise(), out, force)
     return cast(PublishedRanking, release_spec(DataSource(data), spec, terms))
@@ -609,6 +616,7 @@ def preview_release(spec: ReleaseSpec, book: Ledger | None, people: int) -> Prev
     source, population = ExactNoise().source, identity.population
     reading = describe_reading(public, spec.reading)
     person_is = "id" if reading.keys() & {"person", "judge"} else None
+    person_is = "vote" if reading.get("unit") == "vote" else person_is
     about = {**identity.describe(), "reading": reading, "person_is": person_is}
     order = make_order(public, spec.budget, source, about, looked=identity.looked)
     history, spend = book.history(), order.calibration.spend

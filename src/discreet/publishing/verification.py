@@ -466,7 +466,7 @@ FACTS: Kinds = {
     "audit": AuditFacts | None,
     "approval": Approval | None,
     "charge": Charge | None,
-    "person_is": Literal["id", "row"],
+    "person_is": Literal["id", "row", "vote"],
     "reading": Mapping[str, Any] | None,
 }
 

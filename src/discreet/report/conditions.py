@@ -17,6 +17,10 @@ from discreet.words import find_kind, mark_of, speak
 UNITS = {
     "id": mark_of("One id counts as one {person}; whoever has two ids counts as two."),
     "row": mark_of("One row counts as one {person}; whoever is in two rows counts as two."),
+    "vote": mark_of(
+        "No {persons} are known, so that one vote counts as one {person}: a person with v votes "
+        "counts as v."
+    ),
     None: mark_of(
         "One id, or one row where there are no ids, counts as one {person}; whoever has two counts "
         "as two."

@@ -205,6 +205,29 @@ REASONS = {
 
 
 @dataclass(frozen=True, eq=False)
+class Effects(Tabular):
+    """What votes depend on beside the objects.
+
+    Attributes
+    ----------
+    names, effect, se
+        The covariates, what one unit more of them adds to the log-odds of winning, and standard
+        errors. Where ties count by Davidson's model, "tie" is the logarithm of its parameter: of
+        two equal objects ties have the odds ``exp(tie) / 2``.
+    """
+
+    names: tuple[str, ...]
+    effect: FloatArray
+    se: FloatArray
+
+    __repr__ = brief_repr
+
+    def to_dict(self) -> Columns:
+        """One list per column: name, effect, se."""
+        return {"name": list(self.names), "effect": self.effect.tolist(), "se": self.se.tolist()}
+
+
+@dataclass(frozen=True, eq=False)
 class Strengths(Tabular):
     """Strengths of objects in logits, mean zero over the estimated ones, winners are higher.
 
@@ -216,6 +239,8 @@ class Strengths(Tabular):
         The same with strengths as difficulties, for functions that take an estimate.
     warnings
         Sentences about objects that were left out.
+    effects
+        Of covariates and ties, where these were asked for.
 
     Examples
     --------
@@ -229,6 +254,7 @@ class Strengths(Tabular):
 
     estimate: Estimate
     warnings: tuple[FitWarning, ...] = ()
+    effects: Effects | None = None
 
     noun = "object"
     __repr__ = brief_repr

@@ -104,6 +104,8 @@ class ReleaseKind:
         return plain | {name.capitalize(): plain[name].capitalize() for name in capital}
 
 
+#: What is protected where no judges are known.
+VOTE_UNIT = mark("one vote; a person with v votes has v times epsilon")
 #: The kinds by name; a record that does not say is about answers.
 KINDS = {
     one.answers: one

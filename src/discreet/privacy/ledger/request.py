@@ -24,7 +24,17 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from discreet.atomic import appearing, write_text
-from discreet.choices import Chooser, Estimator, Invalid, OneMeans, Repeats, TableLayout, Ties
+from discreet.choices import (
+    Chooser,
+    Estimator,
+    Invalid,
+    OneMeans,
+    PrivacyUnit,
+    Repeats,
+    TableLayout,
+    Ties,
+    WinnerSide,
+)
 from discreet.errors import BadUsage, MissingExtra, NotAllowed, escape_controls, escape_json
 from discreet.privacy.ledger.file import random_bytes
 from discreet.schema import (
@@ -263,6 +273,8 @@ READING: dict[str, dict[str, Any]] = {
         **_TABLE,
         **dict.fromkeys(("judge", "winner", "loser", "left", "right", "outcome"), str),
         "ties": Ties,
+        "one_means": WinnerSide,
+        "unit": PrivacyUnit,
     },
 }
 
