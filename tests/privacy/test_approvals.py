@@ -745,7 +745,8 @@ def test_every_keyword_of_a_reader_has_a_type_in_requests():
     """A new keyword cannot be signed before somebody says what form it has."""
     votes = inspect.signature(discreet.read_comparisons).parameters
     assert READING["answers"].keys() == ListedWords.__annotations__.keys()
-    assert READING["comparisons"].keys() == votes.keys() - {"path"}
+    # No release counts covariates.
+    assert READING["comparisons"].keys() == votes.keys() - {"path", "covariates"}
 
 
 def test_the_command_line_refuses_a_release_without_a_request_before_the_file_is_opened(office):

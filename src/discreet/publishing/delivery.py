@@ -152,7 +152,7 @@ def _check_votes(votes: Comparisons, unit: str, cap: int) -> None:
             f"with unit='vote' (--unit vote) one vote is one comparison: say max_comparisons=1 "
             f"(--max-comparisons 1), found {cap}"
         )
-    if votes.covariates or (votes.tied.any() and votes.ties != "drop"):
+    if votes.covariates or votes.ties not in ("error", "drop"):  # also where nothing is tied
         raise BadUsage(
             "a release counts who won, and its sensitivity is proved for that: not for ties that "
             "count, nor for covariates. Drop ties (ties='drop', --ties drop), which estimates the "

@@ -32,7 +32,6 @@ from discreet.choices import (
     PrivacyUnit,
     Repeats,
     TableLayout,
-    Ties,
     WinnerSide,
 )
 from discreet.errors import BadUsage, MissingExtra, NotAllowed, escape_controls, escape_json
@@ -272,7 +271,7 @@ READING: dict[str, dict[str, Any]] = {
     "comparisons": {
         **_TABLE,
         **dict.fromkeys(("judge", "winner", "loser", "left", "right", "outcome"), str),
-        "ties": Ties,
+        "ties": Literal["error", "drop"],
         "one_means": WinnerSide,
         "unit": PrivacyUnit,
     },
