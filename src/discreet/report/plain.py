@@ -1,7 +1,7 @@
 """What the answers say before any model: how often each was given, and the points of each person.
 
 In: answers. Out: :class:`AnsweredItem` for each item, with answers called as the file calls them,
-and :class:`Points` of the persons with their names. Confidential.
+and :class:`PersonPoints` of the persons with their names. Confidential.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def label_scores(reading: Reading, name: str, top: int) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Points:
+class PersonPoints:
     """The points of each person.
 
     Attributes
@@ -148,7 +148,7 @@ class Points:
         return [100 * points / possible if possible else nan for points, possible in pairs]
 
 
-def add_points(responses: Responses, names: Sequence[str] = ()) -> Points:
+def add_points(responses: Responses, names: Sequence[str] = ()) -> PersonPoints:
     """Add up the points of each person; ``names`` are shown in the place of ids."""
     top = np.array(responses.steps)
     points, possible = np.zeros((2, responses.n_persons), dtype=np.int64)
@@ -160,7 +160,7 @@ def add_points(responses: Responses, names: Sequence[str] = ()) -> Points:
     numbers = [str(row + 1) for row in range(responses.n_persons)]
     ids = [*responses.persons] if responses.has_ids else numbers
     groups = {name: [*map(str, labels)] for name, labels in responses.groups.items()}
-    return Points(names or ids, groups, points.tolist(), possible.tolist())
+    return PersonPoints(names or ids, groups, points.tolist(), possible.tolist())
 
 
 class ChosenAnswer(NamedTuple):

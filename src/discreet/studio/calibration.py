@@ -18,7 +18,7 @@ from discreet.persons.scoring import score
 from discreet.report.calibration import CalibrationAnalysis, analyse_calibration
 from discreet.report.diagnosis import Diagnosis
 from discreet.report.page import list_report_values
-from discreet.report.plain import AnsweredItem, Points, add_points, count_answers
+from discreet.report.plain import AnsweredItem, PersonPoints, add_points, count_answers
 from discreet.results.estimate import Estimate
 from discreet.scales.reported import Scale, parse_scale
 from discreet.studio.inspecting import LABELS
@@ -53,7 +53,7 @@ class CalibrationSummary:
     values: Mapping[str, Any]
     files: tuple[str, ...]
     items: tuple[AnsweredItem, ...]
-    people: Points
+    people: PersonPoints
 
     @property
     def estimate(self) -> Estimate:
@@ -90,7 +90,7 @@ def calibrate(
     return CalibrationSummary(analysis.test, tables, scale, values, files, items, people)
 
 
-def name_persons(analysis: CalibrationAnalysis, people: Points) -> CalibrationAnalysis:
+def name_persons(analysis: CalibrationAnalysis, people: PersonPoints) -> CalibrationAnalysis:
     """Return an analysis whose table of persons has their names, groups and per cent too."""
     more: Columns = {"name": [*people.names], "percent": people.percent}
     more |= {group: [*labels] for group, labels in people.groups.items()}
