@@ -228,8 +228,8 @@ def _any_of(kinds: tuple[Any, ...]) -> Rule:
                 refusals.append(wrong)
         # Of the kind that was given, one entry may be wrong: that is what to say.
         inside = [refusal for refusal in refusals if refusal.place]
-        wanted = dict.fromkeys(refusal.wanted for refusal in refusals)
-        raise inside[0] if inside else _Wrong(value, " or ".join(wanted))
+        kinds = dict.fromkeys(refusal.wanted for refusal in refusals)
+        raise inside[0] if inside else _Wrong(value, " or ".join(kinds))
 
     return take
 
@@ -252,7 +252,7 @@ def _list_of(entry: Rule) -> Rule:
             raise _Wrong(value, "a list")
         if entry is None:
             return value
-        taken = [_enter(entry, one, f"[{place}]") for place, one in enumerate(value)]
+        taken = [_enter(entry, one, f"[{n}]") for n, one in enumerate(value)]
         return tuple(taken) if isinstance(value, tuple) else taken
 
     return take
@@ -263,17 +263,17 @@ def _row_of(entries: list[Rule]) -> Rule:
         if not isinstance(value, list | tuple) or len(value) != len(entries):
             raise _Wrong(value, f"a list of {len(entries)} entries")
         pairs = enumerate(zip(entries, value, strict=True))
-        return tuple(_enter(rule, one, f"[{place}]") for place, (rule, one) in pairs)
+        return tuple(_enter(rule, one, f"[{n}]") for n, (rule, one) in pairs)
 
     return take
 
 
-def _enter(rule: Rule, value: Any, place: str) -> Any:
+def _enter(rule: Rule, value: Any, location: str) -> Any:
     """Return an entry as it is declared, or say at which place another one stands."""
     try:
         return value if rule is None else rule(value)
     except _Wrong as wrong:
-        raise _Wrong(wrong.value, wrong.wanted, place + wrong.place) from None
+        raise _Wrong(wrong.value, wrong.wanted, location + wrong.place) from None
 
 
 def _is_integer(value: Any) -> bool:

@@ -166,10 +166,15 @@ def fit(
         if anchors is not None or design:
             word = "anchors" if anchors is not None else "weight"
             raise BadUsage(f"{word}= belongs to answers; with facets= leave {word}= out")
-        asked: dict[str, Any] = {"method": method, "model": model}
-        asked |= {"standard_errors": standard_errors}
-        asked |= {"structure": structure, "within": within, "features": features, "refits": refits}
-        return _fit_ratings(data, facets, engine, reading, asked)
+        settings: dict[str, Any] = {"method": method, "model": model}
+        settings |= {"standard_errors": standard_errors}
+        settings |= {
+            "structure": structure,
+            "within": within,
+            "features": features,
+            "refits": refits,
+        }
+        return _fit_ratings(data, facets, engine, reading, settings)
     from discreet.readers.calibrations import read_anchors
     from discreet.readers.opening import load_answers, name_model, opened, plan_words, weigh_answers
 
@@ -189,8 +194,8 @@ def fit(
             return calibrate(answers_anywhere, **options)
     except NoRoom as refusal:
         is_plain = method == AUTO and not regularisation and not isinstance(data, Answers)
-        asked = {"model": model, "standard_errors": standard_errors}
-        sparse = _fit_sparsely(data, engine, reading, asked) if is_plain else None
+        settings = {"model": model, "standard_errors": standard_errors}
+        sparse = _fit_sparsely(data, engine, reading, settings) if is_plain else None
         if sparse is None:
             raise OutOfReach(str(refusal)) from None
         return sparse
@@ -238,7 +243,7 @@ def _fit_ratings(
     facets: str | Sequence[str],
     engine: Engine,
     reading: Mapping[str, Any],
-    asked: Mapping[str, Any],
+    settings: Mapping[str, Any],
 ) -> Estimate:
     """Open ratings and fit them."""
     from discreet.models.facets.fit import FacetRequest, fit_facets  # loads SciPy and numba
@@ -246,15 +251,15 @@ def _fit_ratings(
 
     names = (facets,) if isinstance(facets, str) else tuple(facets)
     with open_ratings(data, names, reading, engine) as ratings:
-        return fit_facets(ratings, FacetRequest(names, **asked))
+        return fit_facets(ratings, FacetRequest(names, **settings))
 
 
 def _fit_sparsely(
-    data: Any, engine: Engine, reading: Mapping[str, Any], asked: Mapping[str, Any]
+    data: Any, engine: Engine, reading: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> Estimate | None:
     """Fit a long table by the pairs of answers that occur; None if it is none."""
     try:
-        estimate = _fit_ratings(data, (), engine, reading, asked)
+        estimate = _fit_ratings(data, (), engine, reading, settings)
     except (BadUsage, BadResponses):
         return None
     choice = (

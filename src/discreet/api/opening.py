@@ -49,31 +49,30 @@ def opens(function: Callable[..., Result]) -> Opening[Result]:
         reading = {name: value for name, value in keywords.items() if name not in own}
         options = {name: value for name, value in keywords.items() if name in own}
         bound = declared.bind(*arguments, **options, **({} if takes_answers else reading))
-        given = bound.arguments
         if takes_answers:
-            _open_answers(given, reading, function.__name__)
+            _open_answers(bound.arguments, reading, function.__name__)
         for name in calibrations:
-            given[name] = read_calibration(given.get(name))
+            bound.arguments[name] = read_calibration(bound.arguments.get(name))
         return function(*bound.args, **bound.kwargs)
 
     call.__signature__ = _declare(declared, words if takes_answers else None)  # type: ignore[attr-defined]
     return call
 
 
-def _open_answers(given: dict[str, Any], reading: dict[str, Any], name: str) -> None:
+def _open_answers(arguments: dict[str, Any], reading: dict[str, Any], name: str) -> None:
     """Put answers in memory in the place of what holds them, and testlets of their column."""
-    source = given["responses"]
+    source = arguments["responses"]
     if hasattr(source, "difficulty") and not isinstance(source, Answers):
         raise BadUsage(
             f"{name} takes the answers first and the calibration second; found a calibration "
             f"({type(source).__name__}) first. Call {name}(answers, calibration)."
         )
-    if isinstance(given.get("testlet"), str) and not isinstance(source, Answers):
+    if isinstance(arguments.get("testlet"), str) and not isinstance(source, Answers):
         item = str(reading.get("item") or "item")
-        given["testlet"] = read_testlets(source, given["testlet"], item)
-    words = name_model(source, given.get("model", "auto"), cast(FitWords, reading))
-    like = given.get("calibration", given.get("estimate"))
-    given["responses"] = load_answers(source, words, group=_name_columns(given), like=like)
+        arguments["testlet"] = read_testlets(source, arguments["testlet"], item)
+    words = name_model(source, arguments.get("model", "auto"), cast(FitWords, reading))
+    like = arguments.get("calibration", arguments.get("estimate"))
+    arguments["responses"] = load_answers(source, words, group=_name_columns(arguments), like=like)
 
 
 def _declare(declared: Signature, words: type | None) -> Signature:
@@ -89,9 +88,9 @@ def _declare(declared: Signature, words: type | None) -> Signature:
     return declared.replace(parameters=parameters)
 
 
-def _name_columns(given: Mapping[str, Any]) -> list[str]:
+def _name_columns(arguments: Mapping[str, Any]) -> list[str]:
     """Return the columns that arguments name; labels of persons name none."""
-    groups, regress = given.get("groups"), given.get("regress", ())
+    groups, regress = arguments.get("groups"), arguments.get("regress", ())
     is_column = isinstance(groups, str) and groups not in SCORE_SPLITS
     terms = [regress] if isinstance(regress, str) else regress
     return [*([groups] if is_column else []), *(() if isinstance(terms, Mapping) else terms)]
