@@ -421,6 +421,24 @@ def test_ids_that_a_file_has_in_exponents_are_refused(engine, tmp_path):
         read_comparisons(judged)
 
 
+@pytest.mark.parametrize(
+    ("start", "is_exact"),
+    [("1e+05", True), ("2.5e+10", True), ("1.23457E+11", False), ("9007199254740994.0", False)],
+)
+def test_numbers_as_programs_write_them_are_ids_unless_they_were_rounded(start, is_exact, tmp_path):
+    """R writes 100000 as 1e+05, Excel shows 12 digits with an exponent, pandas adds a point."""
+    path, answers = tmp_path / "answers.csv", "".join(f"{n},q1,1\n{n},q2,0\n" for n in range(9))
+    path.write_text(f"person,item,response\n{answers}{start},q1,1\n{start},q2,0\n")
+    if is_exact:
+        assert read_responses(path).persons[-1] == start
+        return
+    with refused(BadResponses, "column_found_large_rounded"):
+        read_responses(path)
+    path.write_text(path.read_text() + f"{start},q1,0\n")  # as many persons with one id have
+    with refused(BadResponses, "column_found_large_rounded"):
+        read_responses(path)
+
+
 # -- planted faults --------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ repeated answers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -29,8 +30,9 @@ _ENTRIES = 1 << 20
 
 #: Up to here every whole number has its own float, so "7.0" can safely become "7".
 _EXACT_UP_TO = {pa.float16(): 2.0**11, pa.float32(): 2.0**24, pa.float64(): 2.0**53}
-#: How programs write larger ones into text files.
-_ROUNDED = r"(?i)^-?[0-9](\.[0-9]+)?e\+[0-9]{2,}$"
+#: How programs write numbers that were rounded into text files. R writes 100000 as 1e+05, which is
+#: exact; Excel shows 12 digits as 1.23457E+11; pandas writes floats below 1e16 with a point.
+_ROUNDED = r"(?i)^-?([0-9](\.[0-9]+)?e\+(1[1-9]|[2-9][0-9]|[0-9]{3,})|(9[0-9]{15}|[0-9]{17,})\.0+)$"
 
 _TEXT = pa.string()
 #: Texts that are one-to-one with whole numbers: no leading zeros, no plus sign.
@@ -146,6 +148,11 @@ def find_rounded(column: pa.Array, ids: pa.Array) -> int | None:
         is_rounded = pc.greater_equal(numbers, _EXACT_UP_TO[column.type])
     # Only where needed: a scalar of pyarrow imports pandas.
     return pc.index(is_rounded, True).as_py() if pc.any(is_rounded).as_py() else None
+
+
+def is_rounded(word: str | None) -> bool:
+    """Say whether an id that was written as text had been rounded before."""
+    return word is not None and re.search(_ROUNDED, word) is not None
 
 
 def find_numbers(words: pa.Array, kind: pa.DataType) -> pa.Array:

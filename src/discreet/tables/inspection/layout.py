@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 from discreet.coding.reading import Reading
@@ -20,6 +20,7 @@ from discreet.errors import Remedy
 from discreet.tables.columns import LongPlan, plan_columns
 from discreet.tables.dataset import turn_rows
 from discreet.tables.findings import Findings
+from discreet.tables.ids import is_rounded
 from discreet.tables.inspection.columns import FEW
 from discreet.tables.inspection.rows import CellGrid, Table
 from discreet.tables.inspection.rules import rule
@@ -194,6 +195,8 @@ def ask_repeats(
     repeated = len(pairs) - len(set(pairs))
     if reading.repeats != "error" or reading.filter is not None or not repeated:
         return
+    if any(map(is_rounded, chain.from_iterable(pairs))):
+        return  # several persons in one id: the reader refuses it
     if "filter" in table.names:
         column = table.names.index("filter")
         often = {pair for pair, times in Counter(pairs).items() if times > 1}
