@@ -279,6 +279,20 @@ WIDE_CASES |= {
     ],
     "invalid": [wide(words={"invalid": "missing"}), stepped(words={"invalid": "missing"})],
     "filter": [wide(words={"filter": "none"})],
+    "blank": [
+        wide(words={"blank": "wrong"}, refused=True),
+        wide(before=True, words={"blank": "wrong", "ignore": "class"}),
+    ],
+    "header_rows": [
+        wide(words={"header_rows": 2}, refused=True),
+        wide(
+            above=(("", "Task 1", "", "class"),),
+            names=("id", "a)", "b)", ""),
+            items={"Task 1 a)": 1, "Task 1 b)": 1},
+            words={"header_rows": 2, "person": "id", "ignore": "class"},
+            before=True,
+        ),
+    ],
 }
 WIDE_CASES["order_by"] = [
     replace(one, words={"repeats": which, "order_by": "when"})
@@ -347,6 +361,8 @@ LONG_CASES |= {
         unfold(stepped(words={"invalid": "missing"})),
     ],
     "filter": [unfold(wide(words={"filter": "none"}))],
+    "blank": [unfold(wide(before=True, words={"blank": "wrong"}))],
+    "header_rows": [unfold(wide(words={"header_rows": 2}, refused=True))],
 }
 CASES = {"wide": WIDE_CASES, "long": LONG_CASES}
 

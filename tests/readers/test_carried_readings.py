@@ -273,7 +273,7 @@ def test_a_bank_keeps_how_its_answers_were_read(folder):
     assert again.reading == bank.reading == estimate.reading
     assert_same(discreet.score(TABLE.iloc[:30], again), known)
     more = TABLE.rename(columns={"A5": "B5"})
-    other = discreet.fit(more, reverse="A1", merge=dict.fromkeys(ITEMS[:4], "4+5"))
+    other = discreet.fit(more, reverse="A1", merge=dict.fromkeys(ITEMS[:4], "4+5"), keep="B5")
     with pytest.raises(BadUsage, match="merge="):
         discreet.grow_bank(again, other, source="two")
     other = discreet.fit(

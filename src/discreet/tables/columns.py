@@ -44,7 +44,7 @@ RATED = (
 #: models often has the text of a prompt beside the id of its question.
 _SAMPLE = frozenset({"example", "sample", "doc"})
 _SUBSTITUTES = {_PERSON: frozenset({"model"}), _ITEM: _SAMPLE, _SAMPLE: frozenset({"prompt"})}
-#: Beside a column of models these name what a question is about, or the question.
+#: Beside columns of models and of questions these name what a question is about, or the question.
 _TOPICS = frozenset({"subject", "id"})
 _ID_SUFFIX = re.compile(r"(?<=.)[ _.-]?id$")
 _MARKS = re.compile(r"[\s_.-]")
@@ -253,7 +253,8 @@ class _Columns:
 
     def like(self, words: frozenset[str]) -> list[int]:
         numbers = [number for number in self.free if plain_name(self.names[number]) in words]
-        if words == _PERSON and {plain_name(self.names[number]) for number in numbers} <= _TOPICS:
+        named = {plain_name(self.names[number]) for number in numbers}
+        if words == _PERSON and named <= _TOPICS and self.like(_ITEM):
             return self.like(_SUBSTITUTES[words]) or numbers
         if numbers or words not in _SUBSTITUTES:
             return numbers

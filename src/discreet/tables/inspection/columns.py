@@ -67,10 +67,10 @@ class ColumnRoles:
     ) -> None:
         self._findings, self.rows, self._labels = findings, rows, labels or {}
         self.stated = stated = findings.stated
-        steps, key = stated.get("steps"), stated.get("key")
-        known = [*steps] if isinstance(steps, Mapping) else []
+        key, by_item = stated.get("key"), [stated.get(name) for name in ("steps", "merge")]
+        known = [name for told in by_item if isinstance(told, Mapping) for name in told]
         known += [*key.by_item] if isinstance(key, Key) else []
-        self._kept = {*stated.get("keep", ()), *known}
+        self._kept = {*stated.get("keep", ()), *stated.get("reverse", ()), *known}
         groups = expand_names(stated.get("group") or (), [column.label for column in columns])
         taken = {*stated.get("ignore", ()), *groups, stated.get("person")}
         taken |= {stated.get("order_by")}
