@@ -413,7 +413,7 @@ EMPTY = (
 )
 NO_ROWS = (
     "a.csv has column names but no rows below them, so there are no answers to read. Check that "
-    "the file was written completely."
+    "it was written completely."
 )
 UNCLEAR = (
     "a.csv: cannot tell whether this is a long or a wide table. Column 'item' looks like the item "

@@ -16,6 +16,7 @@ import discreet
 from commandline import discreet as typed
 from discreet import Reading, inspect_table, read_responses
 from discreet.errors import AssumedReading, BadResponses, BadUsage
+from discreet.tables.columns import plan_columns
 from discreet.tables.inspection.answers import find_reversed
 from refusals import refused
 
@@ -479,6 +480,23 @@ def test_columns_that_a_key_or_steps_name_are_items(trial):
     assert seen.preview.roles.count("item") == 6
     seen = inspect_table(trial, keep=names)
     assert [one.cells for one in seen.questions] == [("treated",)]
+    for words in ({"reverse": "treated"}, {"merge": {"treated": "2+3"}, "reverse": "q2"}):
+        assert "treated" not in {cell for one in inspect_table(trial + 1, **words).questions
+                                 for cell in one.cells}  # fmt: skip
+
+
+def test_an_attention_check_inside_a_questionnaire_is_left_out():
+    codes = discreet.simulate(80, 6, steps=4, rng=np.random.default_rng(2)).responses.to_array() + 1
+    table = pd.DataFrame(codes, columns=[f"AUT{n}" for n in range(1, 7)])
+    table.insert(3, "CHECK", 4)
+    assert inspect_table(table).options["ignore"] == ["CHECK"]
+    assert "ignore" not in inspect_table(table.rename(columns={"CHECK": "AUT9"})).options
+
+
+@pytest.mark.parametrize("name", ["id", "subject"])
+def test_a_column_of_models_in_a_wide_table_is_not_the_person(name):
+    assert plan_columns([name, "model", "q1", "q2"], Reading(), "a table").person == 0
+    assert plan_columns([name, "model", "question", "correct"], Reading(), "a table").person == 1
 
 
 def test_a_proposal_with_open_questions_is_no_reading(trial):

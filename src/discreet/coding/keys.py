@@ -18,7 +18,7 @@ from discreet.errors import BadUsage
 
 Words = tuple[str, ...]
 
-_LETTERS = re.compile(r"[A-Za-z0-9]+")
+_LETTERS = re.compile(r"[A-Za-z0-9]+|[^\w\s./\\]+")
 _ALWAYS, _BETWEEN_LETTERS = re.compile(r"[|;]"), re.compile(r"[,/]")
 
 #: What messages say of it.

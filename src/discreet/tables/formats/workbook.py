@@ -100,7 +100,7 @@ class WorkbookSource:
             )
         first = skip_rows + _first_filled(rows[skip_rows:])
         if header and not skip_rows:
-            first = self._find_header(rows, merged)
+            first = self._find_header(rows, merged if header_rows == 1 else ())
         self._refuse_merged(merged, first, first + header_rows - 1)
         names = rows[first]
         for row in rows[first + 1 : first + header_rows]:

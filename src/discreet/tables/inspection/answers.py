@@ -97,21 +97,31 @@ def judge_answers(
         _find_reversed(items, findings)
 
 
+_NOBODY_WRONG = Remedy("a missing answer: then nobody is wrong, and nothing can be told")
+
+
 @rule("exports/Schwimmpass 2b.csv", otherwise=False)
 def _ask_blank(items: Sequence[Column], tally: Tally, findings: Findings) -> bool:
-    """Ask what blank cells are where all others are one sign; say whether they are."""
-    signs = {word for words in tally.values() for word in words}
+    """Ask what blank cells or dashes are where all others are one sign; say whether they are."""
+    counts = sum(map(Counter, tally.values()), Counter[str]())
+    signs = [word for word in counts if not is_no_answer(word)]
+    beside = {word: times for word, times in counts.items() if is_no_answer(word)}
     n_blank = sum(cell is None for column in items for cell in column.cells)
-    if len(signs) != 1 or not n_blank or len(items) < 2:
+    if len(signs) != 1 or not (n_blank or beside) or len(items) < 2:
         return False
     (sign,) = signs
     key = ("" if len(sign) == 1 else ",").join([sign] * len(items))
+    if beside:
+        question = f"All answers are '{sign}', and others {_list_counts(beside)}. Are these wrong?"
+        answer = make_remedy(f"'{sign}' is right, these are wrong:", {"key": key})
+        findings.ask("key", question, [answer, _NOBODY_WRONG], marked=None)
+        return True
     findings.ask(
         "blank",
         f"All answers are '{sign}', and {count_of(n_blank, 'cell')} are blank. Is a blank wrong?",
         [
             make_remedy(f"'{sign}' is right, a blank wrong:", {"blank": "wrong", "key": key}),
-            Remedy("a blank is a missing answer: then nobody is wrong, and nothing can be told"),
+            _NOBODY_WRONG,
         ],
         marked=None,
     )
@@ -154,7 +164,9 @@ def _find_missing_words(tally: Tally, findings: Findings) -> None:
                 answers.add(word.lower())
             elif word.lower() not in MISSING_WORDS:
                 times[word.lower()] += count
-    if not times or "missing" in findings.stated:
+    n_cells = sum(sum(words.values()) for words in tally.values())
+    is_other_half = len(answers) == 1 and times.total() > OFTEN * n_cells  # + and -
+    if not times or is_other_half or "missing" in findings.stated:
         return
     unsure = DONT_KNOW.intersection(times)
     order = order_texts(answers) if unsure and len(answers) == 2 else None

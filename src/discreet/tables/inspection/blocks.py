@@ -123,9 +123,9 @@ def _is_inside(column: Column, main: Block, numbers: set[int]) -> bool:
     """Say whether a column without a series belongs to one: by its place, or by its name."""
     one = Block((column,))
     is_known = one.values <= main.values or not one.values
-    if min(numbers) < column.number < max(numbers):
-        return is_known
     is_named = plain(one.stem) == plain(main.stem)
+    if min(numbers) < column.number < max(numbers):
+        return is_known and (is_named or len(column.words) != 1)  # no consent, no attention check
     return is_named and (one.values == main.values or (is_known and not plain(main.stem)))
 
 

@@ -227,8 +227,9 @@ def find_names(grid: CellGrid, findings: Findings) -> Table:
     header = stated.get("skip_rows", _find_header(rows))
     is_joined = stated.get("header_rows", 1) > 1
     if not stated.keys() & {"skip_rows", "header_rows"}:
-        is_joined = header > 0 and _are_parts(rows[header - 1], rows[header])
-        header += -1 if is_joined else _has_two_headers(rows, header)
+        upper = [n for n in (header - 1, header) if n >= 0 and _are_parts(rows[n:])]
+        is_joined = bool(upper)
+        header = upper[0] if upper else header + _has_two_headers(rows, header)
         if is_joined:
             reason = f"Names are in the rows {header + 1} and {header + 2}, and are read together."
             findings.note("header_rows", 2, reason, [f"row {header + 2}"])
@@ -308,13 +309,20 @@ def _has_two_headers(rows: Sequence[Row], header: int) -> bool:
 
 
 @rule("exports/Klassenarbeit 8d.csv", otherwise=False)
-def _are_parts(upper: Row, lower: Row) -> bool:
-    """Say whether names are parts of tasks, such as a), with the name of the task above them."""
-    names = [cell for cell in lower if cell]
-    is_short = len({*names}) < len(names) or all(len(name) <= _SHORTEST for name in names)
+def _are_parts(rows: Sequence[Row]) -> bool:
+    """Say whether the second row names parts of tasks, such as a), below the tasks in the first."""
+    if len(rows) < 3:
+        return False
+    upper, lower = rows[:2]
+    names = {number: cell for number, cell in enumerate(lower) if cell}
+    is_short = len({*names.values()}) < len(names) or all(
+        len(name) <= _SHORTEST for name in names.values()
+    )
     beside = [above for above, below in zip_longest(upper, lower) if above and not below]
     is_above = sum(map(bool, upper)) > len(beside) > 0
-    return is_short and is_above and all(bound_number(name) is None for name in names)
+    again = (row[n] == name for row in rows[2:] for n, name in names.items() if n < len(row))
+    is_text = all(bound_number(name) is None for name in names.values())
+    return is_short and is_above and is_text and not any(again)
 
 
 # -- rows below the names --------------------------------------------------------------------
