@@ -412,7 +412,8 @@ def test_ratings_and_parts_of_a_test_are_told_from_attempts(tmp_path):
     path.write_text("\n".join(["script,rater,criterion,score", *rows]))
     seen = inspect_table(path)
     assert [one.field for one in seen.questions] == ["layout", "repeats"]
-    assert "--rater rater" in seen.questions[1].question
+    assert (seen.raters, seen.questions[1].marked) == ("rater", None)
+    assert "--rater rater" in seen.questions[1].answers[0].words
     path.write_text("\n".join(["model_name,task,example_id,exact_match", *rows]))
     seen = inspect_table(path)
     assert "'task' and 'example_id' name an item together" in seen.questions[1].question

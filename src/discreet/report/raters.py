@@ -195,13 +195,21 @@ def write_rater_page(
     study: RatingStudy, tables: Sequence[BiasTable] = (), *, title: str = "Ratings"
 ) -> str:
     """Return the confidential page on raters, items and persons."""
+    values = list_rater_values(study, tables, title=title)
+    return write_page("raters.html", values, styles=["style.css", "confidential.css"])
+
+
+def list_rater_values(
+    study: RatingStudy, tables: Sequence[BiasTable], *, title: str
+) -> dict[str, Any]:
+    """Return what the page shows."""
     estimate = study.estimate
     findings = find_rater_problems(study, tables)
     facets = [
         (name, _list_columns(_join_status(study, name), name))
         for name in (*estimate.facets, "item")
     ]
-    values = {
+    return {
         "title": title,
         "summary": study.ratings.describe() + ".",
         "choice": " ".join(filter(None, (estimate.choice, estimate.se_method))),
@@ -219,7 +227,6 @@ def write_rater_page(
         "rows": MOST_ROWS,
         "notes": [str(warning) for warning in estimate.warnings],
     }
-    return write_page("raters.html", values, styles=["style.css", "confidential.css"])
 
 
 def _join_status(study: RatingStudy, name: str) -> dict[str, list[Any]]:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from discreet.answers.responses import Responses
 from discreet.coding.remedies import TableFinding
@@ -30,8 +30,9 @@ from discreet.studio.forms import (
 )
 from discreet.studio.jobs import TaskProgress, keep
 from discreet.studio.language import refuse, tell
+from discreet.studio.rating import RATERS, find_raters, read_rated
 from discreet.tables.cells import letter_column
-from discreet.tables.findings import merge_options
+from discreet.tables.findings import RATED, merge_options
 from discreet.tables.inspection import Inspection, inspect_table, simplify
 from discreet.tables.paths import find_files
 from discreet.tables.vocabulary import name_words, plain
@@ -44,17 +45,18 @@ ANSWERS, LABELS = "answers", "labels"
 
 ITEM, REVERSED, PERSON = mark("item"), mark("item, reversed"), mark("person")
 ANSWER, GROUP, LEFT_OUT = mark("answer"), mark("group"), mark("left out")
+RATER = mark("rater")
 #: What it is while nobody knows.
 NOT_CLEAR = mark("not clear")
 #: What a column may be, of wide and of long tables.
 ROLES = {
     False: (ITEM, REVERSED, PERSON, GROUP, LEFT_OUT),
-    True: (PERSON, ITEM, ANSWER, GROUP, LEFT_OUT),
+    True: (PERSON, ITEM, ANSWER, RATER, GROUP, LEFT_OUT),
 }
 #: What a row may be.
 ROWS = (PERSON, mark("key"), LEFT_OUT, mark("names"))
 ABOVE = mark("above the names")
-_NAMED = {PERSON: "person", ITEM: "item", ANSWER: "response"}
+_NAMED = {PERSON: "person", ITEM: "item", ANSWER: "response", RATER: RATERS}
 #: What stays stated where another row holds the names.
 _FORM = ("sheet", "delimiter", "layout")
 _STEPS = ("model", "steps", "lowest", "reverse", "categories", "merge")
@@ -102,13 +104,17 @@ FIELDS = load_fields(
 
 @dataclass(frozen=True)
 class AnswersSummary:
-    """What was read; ``steps`` is the highest score of an item, ``groups`` who is where."""
+    """What was read; ``steps`` is the highest score of an item, ``groups`` who is where.
+
+    ``raters`` says how many raters there are, 0 where the scores are no ratings.
+    """
 
     persons: int
     items: tuple[AnsweredItem, ...]
     steps: int
     keyed: bool
     groups: Mapping[str, Mapping[str, int]]
+    raters: int = 0
 
     @property
     def missing(self) -> int:
@@ -145,12 +151,19 @@ class Look:
     @property
     def shown(self) -> dict[str, Any]:
         """What the page shows as stated: the whole proposal."""
-        return dict(self.options) if self.inspection is None else self.inspection.options
+        found = self.options if self.inspection is None else self.inspection.options
+        return {**found, **self.rated}
+
+    @property
+    def rated(self) -> dict[str, Any]:
+        """What is stated about raters, which no inspection knows."""
+        return {RATERS: self.options[RATERS]} if RATERS in self.options else {}
 
     @property
     def certain(self) -> dict[str, Any]:
         """What was stated, and what nobody needs to be asked about."""
-        return {} if self.inspection is None else simplify(self.inspection.take_sure().stated)
+        found = self.inspection
+        return {} if found is None else {**simplify(found.take_sure().stated), **self.rated}
 
     @property
     def blocks(self) -> list[list[str]]:
@@ -173,10 +186,14 @@ class Look:
         if self.inspection is None:
             return []
         preview = self.inspection.preview
-        turned = self.shown.get("reverse", ())
+        turned, raters = self.shown.get("reverse", ()), self.options.get(RATERS, ())
+        rater = raters[0] if isinstance(raters, list) else raters
         labels = [name or f"column {letter_column(n)}" for n, name in enumerate(preview.names)]
         return [
-            (label, REVERSED if role == ITEM and label in turned else role)
+            (
+                label,
+                REVERSED if role == ITEM and label in turned else RATER if label == rater else role,
+            )
             for label, role in zip(labels, preview.roles, strict=True)
         ]
 
@@ -193,11 +210,14 @@ def look(progress: TaskProgress, source: Path, name: str, options: Mapping[str, 
     if words := NO_TABLES.get(source.suffix.lower()):
         return replace(view, findings=(TableFinding("", tell(words, file=name)),))
     try:
-        inspection = inspect_table(source, **options)
-        view = replace(view, inspection=inspection, findings=inspection.findings)
-        if not all(question.proposed for question in inspection.questions):
+        inspection = _inspect(source, options)
+        findings = _offer_raters(inspection, options)
+        view = replace(view, inspection=inspection, findings=findings)
+        if not all(one.proposed for one in findings if one.is_open):
             return view
         progress.begin(mark("Reading the answers"))
+        if RATERS in options:
+            return _look_at_ratings(progress, view, source)
         reading = inspection.take_sure() if inspection.is_sure else inspection.proposal
         responses = read_planned(source, reading, counting(progress, source))
     except (BadResponses, BadUsage) as error:
@@ -208,6 +228,45 @@ def look(progress: TaskProgress, source: Path, name: str, options: Mapping[str, 
         keep(progress.folder / LABELS, [*map(str, labelled.groups[label])])
     progress.begin(mark("Counting what is missing and what is right"))
     return replace(view, summary=_summarise(responses))
+
+
+def _inspect(source: Path, options: Mapping[str, Any]) -> Inspection:
+    """Inspect a file; whoever states a column of raters has said what it is."""
+    stated = {name: value for name, value in options.items() if name != RATERS}
+    raters = options.get(RATERS)
+    if isinstance(raters, list):
+        stated = merge_options(stated, {"group": raters[:1]})
+    return inspect_table(source, **stated)
+
+
+def _offer_raters(inspection: Inspection, options: Mapping[str, Any]) -> tuple[TableFinding, ...]:
+    """Return what was found, with what reads ratings; repeated answers of persons are ratings."""
+    if RATERS in options:
+        return tuple(one for one in inspection.findings if one.field != "repeats")
+    raters, every = find_raters(inspection), list[str]()
+    if isinstance(raters, Mapping):
+        every = [column for named in raters.values() for column in named.values()]
+    change = {RATERS: raters, **({"keep": every} if every else {})}
+    return tuple(
+        replace(
+            finding,
+            answers=tuple(
+                replace(one, options=change) if one.change == RATED else one
+                for one in finding.answers
+            ),
+        )
+        for finding in inspection.findings
+    )
+
+
+def _look_at_ratings(progress: TaskProgress, view: Look, source: Path) -> Look:
+    """Return a look with what was read as ratings."""
+    ratings, items = read_rated(source, cast("Inspection", view.inspection), view.options[RATERS])
+    keep(progress.folder / ANSWERS, ratings)
+    (levels,) = ratings.facets.values()
+    steps = int(ratings.score.max())
+    summary = AnswersSummary(ratings.n_persons, items, steps, False, {}, len(levels))
+    return replace(view, summary=summary)
 
 
 def counting(progress: TaskProgress, source: Path) -> Any:

@@ -50,6 +50,10 @@ def miscount(name: object, why: str) -> Detected:
     return Detected("persons", sentence, Remedy(words))
 
 
+#: The answer that scores are ratings, each rater with a severity.
+RATED = "these are raters, each with a severity of their own"
+
+
 @dataclass(frozen=True)
 class Decision:
     """The proposed value of a field of a reading.
@@ -78,7 +82,8 @@ class Findings:
     """Decisions and questions as they come in; ``options`` are the fields proposed so far.
 
     ``key`` holds the right answers by item where a sheet of their own has them; ``items`` and
-    ``blocks`` the columns that are items, and other series of columns.
+    ``blocks`` the columns that are items, and other series of columns. ``raters`` is the column of
+    raters, or by rater the columns of each criterion, where something was asked about them.
     """
 
     stated: Mapping[str, Any]
@@ -88,6 +93,7 @@ class Findings:
     key: Mapping[str, Sequence[str]] = field(default_factory=dict)
     items: list[str] = field(default_factory=list)
     blocks: list[list[str]] = field(default_factory=list)
+    raters: str | Mapping[str, Mapping[str, str]] = ""
 
     def decide(
         self, name: str, value: Any, reason: str, *, is_sure: bool = True, is_public: bool = False

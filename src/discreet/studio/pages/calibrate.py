@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import isfinite
 from typing import Any
 
@@ -11,6 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.html import HtmlColumn
+from discreet.readers.ratings import USEFUL_WORDS
 from discreet.report.sheet import Sheet
 from discreet.scales.reported import parse_scale
 from discreet.studio.calibration import CalibrationSummary, calibrate
@@ -30,6 +32,7 @@ from discreet.studio.inspecting import FIELDS as READING
 from discreet.studio.jobs import JobState
 from discreet.studio.language import refuse, tell
 from discreet.studio.pages.data import find_look, say_kind, say_sizes
+from discreet.studio.rating import RATERS, calibrate_ratings
 from discreet.studio.session import CalibrationRun, StudioSession, Work
 from discreet.text import minus
 from discreet.words import mark
@@ -50,7 +53,7 @@ def show_form(
         "problem": problem,
         "view": summary and view,
         "sizes": summary and f"{say_sizes(summary)} ({say_kind(summary)})",
-        "fields": FIELDS,
+        "fields": () if summary and summary.raters else FIELDS,
         "said": {**write_fields(FIELDS, usual), **(form_values or {})},
         "runs": [(run, describe(work, run)) for run in work.runs],
         "earlier": [(_say_settings(one), one) for one in work.earlier] if view else [],
@@ -115,7 +118,8 @@ def _begin(session: StudioSession, work: Work, settings: Mapping[str, Any]) -> C
             return {}
         title, chosen = f"Calibration of {now.title}", dict(settings)
         arguments = {"answers": folder / ANSWERS, "title": title, "settings": chosen}
-        job = session.jobs.start(mark("Calibration of {file}"), calibrate, **arguments)
+        task = calibrate_ratings if view.summary and view.summary.raters else calibrate
+        job = session.jobs.start(mark("Calibration of {file}"), task, **arguments)
         run = CalibrationRun(job, chosen, dict(now.options), view.shown, folder)
         return {"runs": (*now.runs, run)}
 
@@ -224,6 +228,17 @@ def write_run(work: Work, run: CalibrationRun, show: str = "print(calibration.su
     return write_same(
         "fit", work.shown, run.shown, view.items if view else [], more=more, then=code
     )
+
+
+def write_rated(work: Work, run: CalibrationRun) -> Same | None:
+    """Return what calibrates a table of single ratings; other tables are turned by hand."""
+    raters = run.shown.get(RATERS)
+    if not isinstance(raters, str) or run.shown.get("layout") != "long":
+        return None
+    words = {name: value for name, value in run.shown.items() if name in USEFUL_WORDS}
+    read = write_call("discreet.read_ratings", repr(work.shown), facets=[raters], **words)
+    code = f"import discreet\n\nratings = {read}\nprint(discreet.fit(ratings).facets)\n"
+    return replace(write_same("fit", work.shown, words, [], more={"rater": raters}), python=code)
 
 
 ROUTES = (

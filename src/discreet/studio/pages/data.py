@@ -230,6 +230,10 @@ def say_sizes(summary: AnswersSummary) -> str:
 
 def say_kind(summary: AnswersSummary) -> str:
     """Say what the answers are."""
+    if summary.raters:
+        raters = tell.count(summary.raters, "{number} rater", "{number} raters")
+        scores = tell.count(summary.steps + 1, "{number} category", "{number} categories")
+        return tell("ratings by {raters}, {scores}", raters=raters, scores=scores)
     if summary.keyed:
         return tell("right and wrong by the key")
     if summary.steps == 1:
@@ -320,7 +324,8 @@ def _describe(work: Work, job: StudioJob) -> dict[str, Any]:
     if view.summary is not None:
         missing = view.summary.missing
         cells = tell.count(missing, "{number} cell missing", "{number} cells missing")
-        values = {"sizes": f"{say_sizes(view.summary)}, {cells}", "kind": say_kind(view.summary)}
+        sizes = say_sizes(view.summary) + (f", {cells}" if missing >= 0 else "")
+        values = {"sizes": sizes, "kind": say_kind(view.summary)}
     return values | {
         "view": view,
         "preview": view.inspection and view.inspection.preview,
@@ -340,7 +345,7 @@ def _describe(work: Work, job: StudioJob) -> dict[str, Any]:
         "said": write_fields(FIELDS, {**proposed, **view.shown}),
         "key": view.shown.get("key") if isinstance(view.shown.get("key"), Mapping) else {},
         "letters": _list_letters(view) if "key" in asked else "",
-        "same": write_same("fit", work.shown, view.shown, view.items),
+        "same": None if view.rated else write_same("fit", work.shown, view.shown, view.items),
     }
 
 

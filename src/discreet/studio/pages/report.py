@@ -36,6 +36,8 @@ from discreet.studio.jobs import JobState
 from discreet.studio.labels import SmallBar, draw_bars, shorten, tell_bars
 from discreet.studio.language import not_found, say_plainly, tell
 from discreet.studio.pages.calibrate import describe, write_run
+from discreet.studio.pages.ratings import list_rated_values
+from discreet.studio.rating import RatingSummary
 from discreet.studio.session import CalibrationRun, Work
 from discreet.tabular import AnalysisTable
 from discreet.words import mark
@@ -76,7 +78,10 @@ def show_report(request: Request) -> Response:
     if run.job.state is not JobState.DONE:
         values = {**show_job(run.job), "asked": describe(work, run)}
         return show("running.html", values, Secrecy.CONFIDENTIAL, work, run)
-    summary: CalibrationSummary = run.job.outcome.value
+    summary: CalibrationSummary | RatingSummary = run.job.outcome.value
+    if isinstance(summary, RatingSummary):
+        rated = list_rated_values(work, run, summary, tell(run.job.title, file=work.title))
+        return show("ratings.html", rated, Secrecy.CONFIDENTIAL, work, run)
     start = f"/report/{work.name}/{run.name}"
     values = _list_values(work, run, summary) | {
         "layout": "studio/frame.html",
@@ -291,9 +296,10 @@ def name_files(summary: CalibrationSummary) -> dict[str, str]:
 def done_run(request: Request) -> tuple[CalibrationRun, CalibrationSummary]:
     """Return a calibration that is done, with what it came to."""
     run = run_of(request)
-    if run.job.state is not JobState.DONE:
+    summary = run.job.outcome.value if run.is_done else None
+    if not isinstance(summary, CalibrationSummary):
         raise not_found("This calibration is not done.")
-    return run, run.job.outcome.value
+    return run, summary
 
 
 def show_item(request: Request) -> Response:
@@ -404,12 +410,13 @@ def _label_categories(summary: CalibrationSummary, table: AnalysisTable) -> Anal
 
 def send_file(request: Request) -> Response:
     """Send one of the files of a calibration."""
-    run, summary = done_run(request)
+    run = run_of(request)
+    summary = run.job.outcome.value if run.is_done else None
     name = request.path_params["name"]
-    if name not in summary.files:
+    if summary is None or name not in summary.files:
         raise not_found("There is no such file.")
     kind = KINDS[f".{name.rpartition('.')[2]}"]
-    if name == REPORT_FILE:
+    if name == REPORT_FILE and isinstance(summary, CalibrationSummary):
         return send_bytes(write_report(work_of(request), run, summary), name, kind)
     return send_bytes((run.job.folder / name).read_bytes(), name, kind)
 

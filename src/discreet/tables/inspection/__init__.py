@@ -97,6 +97,8 @@ class Inspection:
     proposal
         What was stated, and what is proposed, of the largest block of items. Reading with it
         raises the questions to which nothing is proposed.
+    raters
+        The column of raters, or by rater the columns of each criterion, where there may be some.
     blocks
         Further blocks of like columns with other values, each as a reading of its own: one scale
         is calibrated at a time.
@@ -123,6 +125,7 @@ class Inspection:
     preview: TablePreview = field(default_factory=TablePreview)
     stated: Mapping[str, Any] = field(default_factory=dict)
     blocks: tuple[Reading, ...] = ()
+    raters: str | Mapping[str, Mapping[str, str]] = ""
 
     @property
     def questions(self) -> tuple[TableFinding, ...]:
@@ -272,7 +275,8 @@ def look_at(source: Any, words: Mapping[str, Any]) -> Inspection:
         blocks = tuple(_propose_block(grid, reading, findings, block) for block in findings.blocks)
     proposal = _propose(reading, findings)
     decisions, questions = tuple(findings.decisions), tuple(findings.questions)
-    return Inspection(str(name), proposal, decisions, questions, preview, stated, blocks)
+    about = (proposal, decisions, questions, preview, stated, blocks)
+    return Inspection(str(name), *about, findings.raters)
 
 
 def _propose(reading: Reading, findings: Findings) -> Reading:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import log
+from typing import Any
 
 import numpy as np
 
@@ -226,10 +227,11 @@ def _are_closer(grid: dict[str, dict[str, Column]], stems: Sequence[str]) -> boo
     cells = {(part, stem): _number(grid[part][stem]) for part in grid for stem in stems}
     if any(numbers is None or len(numbers) < 10 for numbers in cells.values()):
         return False
-    table = np.nan_to_num(np.array([cells[key] for key in cells], dtype=float))
+    table = np.ma.masked_invalid(np.array([cells[key] for key in cells], dtype=float))
     if (table.std(axis=1) == 0).any():
         return False
-    correlation, keys = np.corrcoef(table), list(cells)
+    correlate: Any = np.ma.corrcoef  # of persons who have both
+    correlation, keys = correlate(table).filled(0), list(cells)
     within, between = list[float](), list[float]()
     for (i, one), (j, other) in combinations(enumerate(keys), 2):
         if one[0] != other[0]:

@@ -18,7 +18,7 @@ from discreet.coding.remedies import make_remedy
 from discreet.coding.steps import MOST_CATEGORIES, find_shared_run
 from discreet.errors import Remedy
 from discreet.tables.columns import expand_names, find_role_names
-from discreet.tables.findings import Findings
+from discreet.tables.findings import RATED, Findings
 from discreet.tables.inspection.blocks import (
     SERIES,
     Block,
@@ -228,10 +228,6 @@ class ColumnRoles:
         if parts is None:
             return
         labels = {part: [c.label for c in columns] for part, columns in parts.by_part.items()}
-        change = (
-            "raters: write one row for each rating, with the columns person, item, rater and "
-            "score, and fit that table"
-        )
         every = [label for listed in labels.values() for label in listed]
         question = (
             f"{name_some(parts.stems)} come again for each of {name_some([*labels])}. Are these "
@@ -246,8 +242,15 @@ class ColumnRoles:
         ]
         answers += [
             make_remedy("every column is an item:", {"keep": every}),
-            Remedy(f"{change} with --rater rater", change=change),
+            Remedy(
+                f"{RATED}: write one row for each rating, with the columns person, item, rater and "
+                "score, and fit that table with --rater rater",
+                change=RATED,
+            ),
         ]
+        self._findings.raters = {
+            part: dict(zip(parts.stems, listed, strict=True)) for part, listed in labels.items()
+        }
         self._findings.ask("ignore", question, answers, every, None)
 
     def _ask_blocks(self, others: Sequence[Column]) -> None:
@@ -390,8 +393,12 @@ class ColumnRoles:
         block, labels = Block(tuple(columns)), [column.label for column in columns]
         beside = f" The items are {Block(tuple(self.items)).tell()}." if self.items else ""
         group = make_remedy("it groups the persons:", {"group": labels})
-        change = "these are raters: fit a table of single ratings"
-        rating = Remedy(f"{change} with --rater {labels[0]}", change=change)
+        is_rated = columns[0].is_called("raters")
+        rating = Remedy(
+            f"{RATED}: fit a table of single ratings with --rater {labels[0]}", change=RATED
+        )
+        if is_rated:
+            self._findings.raters = labels[0]
         self._findings.ask(
             "group",
             f"What is {block.tell()}?{beside}",
@@ -399,7 +406,7 @@ class ColumnRoles:
                 *([] if any(map(self._varies, columns)) or len(columns) >= SERIES else [group]),
                 make_remedy("leave it out:", {"ignore": labels}),
                 make_remedy("it belongs to the items:", {"keep": labels}),
-                *([rating] if columns[0].is_called("raters") else []),
+                *([rating] if is_rated else []),
             ],
             labels,
             None,

@@ -19,7 +19,7 @@ from discreet.coding.remedies import TableFinding, make_remedy
 from discreet.errors import Remedy
 from discreet.tables.columns import LongPlan, plan_columns
 from discreet.tables.dataset import turn_rows
-from discreet.tables.findings import Findings
+from discreet.tables.findings import RATED, Findings
 from discreet.tables.ids import is_rounded
 from discreet.tables.inspection.columns import FEW
 from discreet.tables.inspection.rows import CellGrid, Table
@@ -214,14 +214,18 @@ def ask_repeats(
         findings.ask("repeats", question, [naming], parts, None)
         return
     order = {} if reading.order_by else _find_order(table)
-    raters = [name for name in table.names if plain(name) in name_words("raters")]
-    advice = f" To take raters into account, fit with --rater {raters[0]}." if raters else ""
+    raters = [name for name in table.names if plain(name) in name_words("raters")][:1]
+    findings.raters = "".join(raters)
     findings.ask(
         "repeats",
         f"'{named[0]}' is taken for the person and '{named[1]}' for the item: {repeated:,} of "
         f"{len(pairs):,} answers are then a person's second or later answer to an item, and would "
-        f"be dropped. Which one counts?{advice}",
-        [make_remedy(f"the {which}:", {"repeats": which, **order}) for which in ("first", "last")],
+        "be dropped. Which one counts?",
+        [
+            *(Remedy(f"{RATED}: fit with --rater {name}", change=RATED) for name in raters),
+            *(make_remedy(f"the {one}:", {"repeats": one, **order}) for one in ("first", "last")),
+        ],
+        marked=None if raters else 0,
     )
 
 
