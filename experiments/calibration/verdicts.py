@@ -1,14 +1,12 @@
 """How often verdicts about a test are false, and how often they are right.
 
-Run ``python -m experiments.calibration.verdicts [--reps 200] [--only andersen,fit,halves,errors]``
+Run ``python -m experiments.calibration.verdicts [--reps 200] [--only andersen,halves,errors]``
 with one BLAS thread. Every share stands beside its Monte Carlo standard error. Before is the rule
-of the version before: Andersen's groups from mean ability, the plain outfit.
+of the version before: Andersen's groups from mean ability. What whole reports say is counted by
+``experiments.calibration.reports``.
 
 - andersen: 800 persons, 5 items in 4 categories, a ceiling, 24 persons with a gap. Share of sets in
   which Andersen's test could be made, and of those the share with p below 1% and 5%.
-- fit: share of sound tests in which an item fit is worth a look or serious; the same where one of
-  300 persons answers the easiest item by mistake; and where 25% of the answers to one item are
-  random.
 - halves: Martin-Löf's test of easier and harder items, and of the true parts, where two abilities
   are on items of all difficulties.
 - errors: the warning that the scale of abilities is distorted or, where easier and harder items
@@ -20,18 +18,13 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 
 from discreet import Responses, fit, score
-from discreet.analysis import measure_fit as measure_items
 from discreet.analysis import run_andersen, run_martin_loef
 from discreet.errors import BadUsage, DisconnectedItems, WarningKind
 from discreet.items.groups import LOW_HIGH, SCORE_SPLITS
-from discreet.items.tables import FIT_COLUMNS
-from discreet.report.findings import ITEM_CHECKS
-from discreet.report.model_findings import Severity
 from discreet.results.limits import ANDERSEN_LEVEL
 
 SKEWED = 800
@@ -102,58 +95,6 @@ def measure_andersen(reps):
                 say_share(f"{world}, {rule}: p < {level}", [p < level for p in made])
 
 
-# --- item fit -----------------------------------------------------------------------------------
-
-
-def judge_items(answers):
-    """Return the worst item fit by the plain outfit, as before, and by the bounded one."""
-    responses = Responses.from_array(answers)
-    estimate = fit(responses)
-    items = measure_items(responses, estimate).items
-    columns = {name: getattr(items, name).tolist() for name in FIT_COLUMNS}
-    plain = {**columns, "outfit_bounded": ()}
-    worst = []
-    for one in (plain, columns):
-        found = ITEM_CHECKS["item fit"](estimate, SimpleNamespace(**one))
-        noisy = [finding.severity for finding in found if "less predictably" in finding.title]
-        worst.append(min(noisy, default=None))
-    return worst
-
-
-def draw_spoilt(rng, persons, items, spread, fault):
-    """Return answers where one person slips, where one item is partly random, or sound ones."""
-    ability, difficulty = rng.normal(0, spread, persons), rng.normal(0, spread, items)
-    difficulty[0] = -1.5 if fault == "item" else difficulty[0]
-    chance = 1 / (1 + np.exp(difficulty - ability[:, None]))
-    answers = (rng.random(chance.shape) < chance).astype(float)
-    if fault == "person":  # the ablest one misses the easiest item
-        answers[ability.argmax(), difficulty.argmin()] = 0
-    if fault == "item":
-        some = rng.random(persons) < 0.25
-        answers[some, 0] = rng.integers(0, 2, int(some.sum()))
-    return answers
-
-
-def measure_fit(reps):
-    worlds = {
-        "sound, 300 x 15": (300, 15, 1.0, ""),
-        "sound, 100 x 10": (100, 10, 1.0, ""),
-        "sound, 300 x 15, wide": (300, 15, 1.5, ""),
-        "one person of 300 slips": (300, 15, 1.5, "person"),
-        "an item with 25% random answers": (300, 15, 1.5, "item"),
-    }
-    print("Item fit")
-    for world, design in worlds.items():
-        runs = [
-            judge_items(draw_spoilt(np.random.default_rng([2, k]), *design)) for k in range(reps)
-        ]
-        for place, rule in enumerate(("before", "now")):
-            worst = [one[place] for one in runs]
-            say_share(f"{world}, {rule}: any finding", [one is not None for one in worst])
-            serious = [one is not None and one <= Severity.SERIOUS for one in worst]
-            say_share(f"{world}, {rule}: serious", serious)
-
-
 # --- two abilities and Martin-Löf ---------------------------------------------------------------
 
 
@@ -213,12 +154,7 @@ def check_errors(seed, persons, items, **settings):
     return found.halves.is_found, large, found.halves.times, covered, float(z.std())
 
 
-PARTS = {
-    "andersen": measure_andersen,
-    "fit": measure_fit,
-    "halves": measure_halves,
-    "errors": measure_errors,
-}
+PARTS = {"andersen": measure_andersen, "halves": measure_halves, "errors": measure_errors}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])

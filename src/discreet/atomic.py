@@ -301,7 +301,7 @@ TABLE_FILES = {
     name: f"{name}.confidential.csv"
     for name in (
         *("items", "thresholds", "categories", "persons", "persons_sample", "raw_scores"),
-        *("tests", "andersen", "wald", "pairs"),
+        *("tests", "andersen", "wald", "pairs", "unexpected"),
         *("dimensions", "contrast", "groups", "options", "reliability", "labels"),
     )
 }

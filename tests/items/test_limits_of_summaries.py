@@ -13,7 +13,7 @@ from discreet.items.abilities import correlate_matching
 from discreet.items.dependence import find_dependence
 from discreet.items.dif import list_differing
 from discreet.items.study import diagnose
-from discreet.items.tables import flag_persons, tabulate_misfits, tabulate_persons
+from discreet.items.tables import flag_persons, tabulate_persons
 
 ITEMS = ("a", "b", "c", "d")
 
@@ -70,6 +70,7 @@ def test_simulated_limits_take_the_place_of_rules_of_thumb(q3, limit, is_listed,
 def make_persons(**columns):
     """Return scores and fit of one person with these numbers."""
     numbers = {"infit": 1.0, "infit_t": 0.0, "outfit": 1.0, "outfit_t": 0.0} | columns
+    numbers |= {"conditional_infit": 1.0, "conditional_outfit": 1.0}
     fit = SimpleNamespace(**{name: np.array([value]) for name, value in numbers.items()})
     scores = SimpleNamespace(to_dict=lambda: {
         "person": ["p"], "ability": [0.1], "se": [0.5], "score": [2], "answered": [4],
@@ -86,9 +87,6 @@ def make_persons(**columns):
         ({"outfit": 1.301, "outfit_t": 2.01}, "unexpected answers"),
         ({"outfit": 1.301, "outfit_t": 2.0}, ""),
         ({"infit": 1.301, "outfit_t": 2.01}, ""),
-        ({"outfit": 0.699, "infit_t": -2.01}, "too predictable"),
-        ({"outfit": 0.7, "infit_t": -2.01}, ""),
-        ({"outfit": 0.699, "infit_t": -2.0}, ""),
         ({"infit": np.nan, "infit_t": np.nan}, ""),
     ],
 )
@@ -96,9 +94,8 @@ def test_persons_are_flagged_beyond_the_rules_of_thumb(columns, flag):
     scores, fit = make_persons(**columns)
     unexpected = flag_persons(fit, None)
     assert unexpected.tolist() == [flag == "unexpected answers"]
-    table = tabulate_persons(scores, fit, unexpected, has_steps=False, sampled=False)
+    table = tabulate_persons(scores, fit, unexpected, None, has_steps=False, sampled=False)
     assert table.columns["flag"] == [flag]
-    assert (tabulate_misfits(table, has_steps=False) is None) is (flag != "unexpected answers")
 
 
 @pytest.mark.parametrize("persons", [174, 175])

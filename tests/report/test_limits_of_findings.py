@@ -8,7 +8,7 @@ import pytest
 from discreet.errors import FitWarning, WarningKind
 from discreet.items.abilities import AbilitySummary
 from discreet.items.curves import BinnedAnswers
-from discreet.items.cutoffs import ItemLimits
+from discreet.items.cutoffs import ItemLimits, SmallChances
 from discreet.items.dependence import Dependence
 from discreet.items.dif import DifTable
 from discreet.items.dimensionality import Alpha, Dimensionality
@@ -109,7 +109,7 @@ def make_answers(items=ITEMS, **changes):
         else Dependence(told["dependent"], told["dependencies"]),
         **{name: told[name] for name in
            ("andersen", "martin_loef", "step_models", "dimensionality", "distractors",
-            "mislabelled", "differences", "categories") if name in told},
+            "mislabelled", "differences", "categories", "small_chances") if name in told},
     )  # fmt: skip
 
 
@@ -197,8 +197,8 @@ def options(*flags):
 @pytest.mark.parametrize(
     ("words", "changes", "expected"),
     [
-        ("Too few persons", {"measured": 30}, NONE),
-        ("Too few persons", {"measured": 29}, ALARM),
+        ("A description of", {"measured": 30}, NONE),
+        ("A description of", {"measured": 29}, Severity.NOTE),
         ("too easy", {"ability_mean": 1.0}, NONE),
         ("too easy", {"ability_mean": 1.01}, LOOK),
         ("too easy", {"ability_mean": 2.0}, LOOK),
@@ -223,10 +223,10 @@ def options(*flags):
         ("abilities is distorted", {"halves": (3.0, 0.0099, 1.19)}, LOOK),
         ("abilities are too small", {"halves": (3.0, 0.0099, 1.2)}, SERIOUS),
         ("abilities are too small", {"halves": (3.0, 0.01, 1.9)}, NONE),
-        ("answered unexpectedly", {"misfitting": 0}, NONE),
-        ("answered unexpectedly", {"misfitting": 1}, LOOK),
-        ("answered unexpectedly", {"misfitting": 20, "replications": 0}, NONE),
-        ("answered unexpectedly", {"misfitting": 21, "replications": 0}, LOOK),
+        ("answered unexpectedly", {"small_chances": SmallChances(0.02, 0.05, 0.02, 0.05)}, NONE),
+        ("answered unexpectedly", {"small_chances": SmallChances(0.02, 0.051, 0.02, 0.05)}, LOOK),
+        ("answered unexpectedly", {"misfitting": 20}, NONE),
+        ("answered unexpectedly", {"misfitting": 21}, LOOK),
         ("attract", options("", ""), NONE),
         ("1 wrong option attracts", options("", "attracts abler persons"), SERIOUS),
         ("depend", {"dependencies": (0,) * 10}, NONE),
@@ -253,9 +253,11 @@ def test_findings_about_the_test_begin_beyond_their_limits(words, changes, expec
         (1.50, 1.00, 0.9, NONE),  # not above the 95% point, which is 1.5
         (1.51, 1.40, 0.9, LOOK),
         (1.99, 1.00, 0.9, LOOK),
-        (2.00, 1.00, 0.9, SERIOUS),
-        (3.99, 1.00, 0.9, SERIOUS),
-        (4.00, 1.00, 0.9, ALARM),
+        (4.00, 1.00, 0.9, LOOK),  # what the ends share says more than the size
+        (1.99, 1.00, None, LOOK),
+        (2.00, 1.00, None, SERIOUS),
+        (3.99, 1.00, None, SERIOUS),
+        (4.00, 1.00, None, ALARM),
         # The correlation of the ends is believed from 1.3 times chance on.
         (1.94, 1.50, 0.1, LOOK),
         (1.95, 1.50, 0.7, LOOK),
@@ -273,11 +275,19 @@ def test_a_component_matters_by_its_size_and_by_what_its_ends_share(
     assert severity(words, **dimensions(value, expected, 1.5, correlation)) is found
 
 
+@pytest.mark.parametrize("correlation", [0.71, 0.69])
+def test_the_correlation_of_the_ends_decides_whether_one_score_will_do(correlation):
+    finding = find("share more" if correlation > 0.7 else "more than one thing",
+                   **dimensions(2.0, 1.0, 1.5, correlation))  # fmt: skip
+    assert ("One score will do" in finding.advice) is (correlation > 0.7)
+    assert ("report them apart" in finding.advice) is (correlation < 0.7)
+
+
 @pytest.mark.parametrize(("value", "small"), [(1.649, True), (1.651, False)])
 def test_a_component_below_a_tenth_beyond_chance_is_called_small(value, small):
     finding = find("share more than the ability", **dimensions(value, 1.5, 1.6))
     assert ("beyond chance, but small" in finding.found) is small
-    assert "Read what a, b, c have in common, and how j, i, h differ" in finding.advice
+    assert "Read what a, b, c have in common and how j, i, h differ" in finding.advice
 
 
 @pytest.mark.parametrize(
@@ -367,6 +377,9 @@ def test_findings_about_the_estimate_begin_beyond_their_limits(words, changes, e
         # An outfit that is within its limits without one person is that person's.
         ("less predictably", {"outfit": at(2, 1.6), "outfit_without_one": at(2, 1.25)}, NONE),
         ("less predictably", {"outfit": at(2, 1.6), "outfit_without_one": at(2, 1.251)}, SERIOUS),
+        # One answer that hardly moves it is not what makes it large.
+        ("less predictably", {"outfit": at(2, 1.34), "outfit_without_one": at(2, 1.245)}, LOOK),
+        ("less predictably", {"outfit": at(2, 1.35), "outfit_without_one": at(2, 1.245)}, NONE),
         ("less predictably",
          {"outfit": at(2, 1.4), "infit": at(2, 1.16), "outfit_without_one": at(2, 1.0)}, LOOK),
         ("hardly tell", {"point_measure": at(4, 0.1, 0.5)}, NONE),
@@ -423,7 +436,7 @@ def test_items_against_the_others_explain_other_findings_from_a_tenth_of_the_ite
 def test_remarks_are_those_of_the_limits():
     estimate = make_estimate(se=np.array(at(0, 0.501, 0.5)))
     study = make_answers(
-        infit=at(1, 1.151), outfit=(1.0, 1.0, 0.749, 1.26, *(1.0,) * 6),
+        infit=at(1, 1.151), outfit=(1.0, 1.0, 0.749, 1.36, *(1.0,) * 6),
         outfit_without_one=at(3, 1.25), point_measure=(0.5,) * 4 + (0.099, -0.001, *(0.5,) * 4),
         dependencies=(0,) * 6 + (1, 1, 0, 0),
     )  # fmt: skip
@@ -455,8 +468,8 @@ def make_steps(value, model="partial-credit", covariance=None, categories=None, 
 
 def test_thresholds_are_in_the_wrong_order_where_the_next_one_is_lower():
     assert severity("wrong order", make_steps([0.2, 0.2])) is NONE
-    assert severity("1 item with thresholds", make_steps([0.2, 0.19])) is LOOK
-    assert severity("of the rating scale", make_steps([0.2, 0.19], "rating-scale")) is LOOK
+    assert severity("1 item with thresholds", make_steps([0.2, 0.19])) is Severity.NOTE
+    assert severity("of the rating scale", make_steps([0.2, 0.19], "rating-scale")) is Severity.NOTE
 
 
 @pytest.mark.parametrize(("fall", "sure"), [(0.39, False), (0.41, True)])
@@ -618,13 +631,13 @@ def verdicts(estimate=None, **changes):
         ("Martin-Löf", martin_loef(10.0, 9, 0.01), "holds"),
         ("Martin-Löf", martin_loef(10.0, 9, 0.0099), "worth a look"),
         ("dimensionality", dimensions(1.5, 1.0, 1.5), "holds"),
-        ("dimensionality", dimensions(4.0, 1.0, 1.5), "alarm"),
+        ("dimensionality", dimensions(4.0, 1.0, 1.5, 0.2), "alarm"),
         ("dependence", {}, "holds"),
         ("dependence", {"dependent": None}, "not tested"),
         ("item fit", {"infit": at(2, 1.15)}, "holds"),
         ("item fit", {"infit": at(2, 1.501)}, "serious"),
-        ("person fit", {"misfitting": 0}, "holds"),
-        ("person fit", {"misfitting": 1}, "worth a look"),
+        ("person fit", {"misfitting": 20}, "holds"),
+        ("person fit", {"misfitting": 21}, "worth a look"),
         ("ability errors", {"halves": (2.0, 0.01, 1.0)}, "holds"),
         ("ability errors", {"halves": (2.0, 0.0099, 1.2)}, "serious"),
         ("groups", differing(), "holds"),
@@ -652,7 +665,7 @@ def test_verdicts_tell_the_numbers_that_they_rest_on():
     assert numbers["item fit"] == (1.31, None, None)
     assert numbers["dependence"] == (0.31, None, None)
     assert numbers["groups"] == (1.0, None, None)
-    assert "8 persons of 400 (2.0%)" in found["person fit"].found
+    assert "8 of 400 persons (2.0%)" in found["person fit"].found
     assert "infit from 1.00 to 1.31, outfit from 0.71 to 1.00" in found["item fit"].found
 
 

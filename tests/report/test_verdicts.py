@@ -335,7 +335,7 @@ def test_no_item_is_on_both_ends_of_a_contrast(items):
     away = ability[:, np.arange(items) % 2] - np.linspace(-1, 1, items)
     answers = (rng.random(away.shape) < 1 / (1 + np.exp(-away))).astype(float)
     advice = by_name(check_model(answers))["dimensionality"].advice
-    first, second = advice.removeprefix("Read what ").split(" have in common, and how ")
+    first, second = advice.removeprefix("Read what ").split(" have in common and how ")
     ends = first.split(", "), second.split(" differ from them")[0].split(", ")
     assert not set(ends[0]) & set(ends[1])
     assert all(ends)
@@ -410,24 +410,26 @@ def take_few(persons):
 
 
 @pytest.mark.parametrize("persons", [3, 12, 29])
-def test_too_few_persons_are_told_before_any_verdict_and_nothing_holds(persons, tmp_path):
+def test_few_persons_are_described_and_nothing_is_tested(persons, tmp_path):
     place = tmp_path / "few.csv"
     with place.open("w", newline="") as file:
         names = [f"q{item}" for item in range(6)]
         csv.writer(file).writerows([names, *take_few(persons).tolist()])
     ended = run("check", place)
     assert ended.code == 0
-    assert ended.out.startswith(f"Too few persons to judge: {persons}.")
+    assert ended.out.startswith(f"A description of {persons} persons")
     document = run("check", place, "--json").document
-    assert "holds" not in {test["verdict"] for test in document["tests"]}
-    assert document["notes"][0].startswith(f"Too few persons to judge: {persons}.")
+    assert {test["verdict"] for test in document["tests"]} <= {"too few persons", "not tested"}
+    assert document["notes"][0].startswith(f"A description of {persons} persons")
     found = check_model(place)
-    assert found.summary().startswith("Too few persons to judge")
+    assert found.summary().startswith("A description of")
     findings, fine = find_problems(found.estimate, found.study)
-    assert findings[0].title == f"Too few persons to judge: {persons}"
+    assert findings[0].severity is Severity.NOTE
+    assert judge(findings) == "What these answers say"
     assert fine == []
     page = write_diagnosis(diagnose_test(found.estimate, found.study))
-    assert page.index("Too few persons to judge") < page.index('class="lead"')
+    assert "Tests of the model" not in page
+    assert 'class="alarm">A description' not in page
     assert "Checked, nothing found" not in page
 
 

@@ -10,7 +10,7 @@ answers, is left out with a sentence that says so. Confidential: it is about the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -27,7 +27,13 @@ from discreet.errors import (
 )
 from discreet.items.abilities import AbilitySummary, summarise_abilities
 from discreet.items.curves import BinnedAnswers, bin_measured
-from discreet.items.cutoffs import FitCutoffs, ItemLimits, foretell_seconds, simulate_cutoffs
+from discreet.items.cutoffs import (
+    FitCutoffs,
+    ItemLimits,
+    SmallChances,
+    foretell_seconds,
+    simulate_cutoffs,
+)
 from discreet.items.dependence import Dependence, find_dependence
 from discreet.items.dif import DifTable, find_dif
 from discreet.items.dimensionality import Alpha, Dimensionality, find_dimensions, measure_alpha
@@ -44,7 +50,13 @@ from discreet.items.likelihood_ratios import (
 from discreet.items.martin_loef import MartinLoefTest, run_martin_loef
 from discreet.items.mislabelled import Mislabelled, find_mislabelled
 from discreet.items.residuals import ITEM_LIMIT, ResidualCorrelations, correlate_residuals
-from discreet.items.tables import flag_persons, tabulate_misfits, tabulate_pairs, tabulate_persons
+from discreet.items.tables import (
+    flag_persons,
+    tabulate_misfits,
+    tabulate_pairs,
+    tabulate_persons,
+    tabulate_unexpected,
+)
 from discreet.models.categories import RATING_SCALE, leave_unused, match_categories
 from discreet.persons.measures import HalvesTest
 from discreet.persons.scoring import score
@@ -97,6 +109,8 @@ class Study(Tabular):
         ``None`` without steps.
     limits
         Where the fit of items lies when the model holds; ``None`` where that was not simulated.
+    small_chances
+        How many persons have unexpected answers; ``None`` likewise.
     dependence
         Pairs of items; ``None`` where there are too many.
     dimensionality, andersen, wald, martin_loef
@@ -110,8 +124,8 @@ class Study(Tabular):
     differences
         Differential functioning for every group column that could be compared; ``None`` without
         groups.
-    misfits
-        The least expected persons; ``None`` where nobody is.
+    misfits, unexpected
+        The least expected persons, and the least expected answers.
     sampled
         How many persons were looked at; ``None`` for all.
     is_weighted
@@ -137,6 +151,7 @@ class Study(Tabular):
     observed: BinnedAnswers
     categories: CategoryFit | None = None
     limits: ItemLimits | None = None
+    small_chances: SmallChances | None = None
     dependence: Dependence | None = None
     dimensionality: Dimensionality | None = None
     mislabelled: Mislabelled | None = None
@@ -146,7 +161,8 @@ class Study(Tabular):
     martin_loef: MartinLoefTest | None = None
     step_models: StepModelTest | None = None
     differences: Mapping[str, DifTable] | None = None
-    misfits: AnalysisTable | None = None
+    misfits: AnalysisTable | None = field(default=None, repr=False)
+    unexpected: AnalysisTable | None = field(default=None, repr=False)
     sampled: Count | None = None
     is_weighted: bool = False
     notes: tuple[str, ...] = ()
@@ -192,7 +208,10 @@ def study_answers(
     scores, fit = score(sample, estimate), measure_fit(sample, estimate)
     residuals, cutoffs = _correlate(sample, estimate), tests.cutoffs
     flagged, sampled = flag_persons(fit.persons, cutoffs), sample is not responses
-    persons = tabulate_persons(scores, fit.persons, flagged, has_steps=has_steps, sampled=sampled)
+    chance = None if cutoffs is None else cutoffs.person_p
+    persons = tabulate_persons(
+        scores, fit.persons, flagged, chance, has_steps=has_steps, sampled=sampled
+    )
     study = Study(
         abilities=summarise_abilities(sample, estimate, scores, flagged),
         halves=scores.halves,
@@ -203,6 +222,7 @@ def study_answers(
         observed=bin_measured(match_categories(tests.known, estimate), scores),
         categories=fit.categories,
         limits=None if cutoffs is None else cutoffs.align(estimate.items),
+        small_chances=None if cutoffs is None else cutoffs.persons,
         dependence=None
         if residuals is None
         else find_dependence(residuals, cutoffs, estimate.items),
@@ -215,6 +235,7 @@ def study_answers(
         step_models=tests.step_models,
         differences=tests.differences,
         misfits=tabulate_misfits(persons, has_steps=has_steps),
+        unexpected=tabulate_unexpected(fit.unexpected),
         sampled=sample.n_persons if sampled else None,
         is_weighted=sample.sample is not None,
         notes=tuple(tests.notes),

@@ -16,15 +16,16 @@ from discreet.items.curves import mark_disordered
 from discreet.items.cutoffs import list_bands
 from discreet.persons.scoring import tabulate_scores
 from discreet.results.estimate import Estimate
-from discreet.results.limits import FIT_HIGH, FIT_LOW, SURE_T
+from discreet.results.limits import FIT_HIGH, SURE_T
 from discreet.tabular import AnalysisTable, Columns, list_field_columns
 from discreet.text import name_some
-from discreet.types import BoolArray, Int64Array
+from discreet.types import BoolArray, FloatArray, Int64Array
 
 if TYPE_CHECKING:
     from discreet.items.cutoffs import FitCutoffs
     from discreet.items.dif import DifTable
     from discreet.items.fit import PersonFit
+    from discreet.items.given_totals import UnexpectedAnswers
     from discreet.items.residuals import ResidualCorrelations
     from discreet.items.study import Study
     from discreet.persons.scoring import PersonScores
@@ -41,8 +42,8 @@ MOST_PAIRS = 50_000
 #: Items of a test that somebody might answer as a whole.
 MOST_SCORED = 1000
 
-#: Misfitting persons that a report shows; the table of persons has them all.
-MOST_MISFITS = 30
+#: Unexpected persons that a report shows at least, and at most; the table of persons has them all.
+LEAST_MISFITS, MOST_MISFITS = 10, 30
 
 #: What the tables of items and of persons with unexpected answers are about, and whose fit it is:
 #: of right and wrong answers, and of steps.
@@ -164,42 +165,63 @@ def flag_persons(fit: PersonFit, cutoffs: FitCutoffs | None) -> BoolArray:
 
 
 def tabulate_persons(
-    scores: PersonScores, fit: PersonFit, unexpected: BoolArray, *, has_steps: bool, sampled: bool
+    scores: PersonScores,
+    fit: PersonFit,
+    unexpected: BoolArray,
+    chance: FloatArray | None,
+    *,
+    has_steps: bool,
+    sampled: bool,
 ) -> AnalysisTable:
     """Return every person, or those of the sample: ability, error, fit and flags."""
-    with np.errstate(invalid="ignore"):
-        steady = ((fit.outfit < FIT_LOW) & (fit.infit_t < -SURE_T)).tolist()
-    flags = [
-        "unexpected answers" if odd else "too predictable" if flat else ""
-        for odd, flat in zip(unexpected.tolist(), steady, strict=True)
-    ]
-    names = ("infit", "infit_t", "outfit", "outfit_t")
+    flags = ["unexpected answers" if odd else "" for odd in unexpected.tolist()]
+    names = ("conditional_infit", "conditional_outfit", "infit", "infit_t", "outfit", "outfit_t")
     some = " Evenly chosen ones of very many; `discreet score` has them all." if sampled else ""
     return AnalysisTable(
         "persons_sample" if sampled else "persons",
         "Persons, a sample" if sampled else "Persons",
-        "Abilities by weighted likelihood, which has a number for every score; fit at the maximum "
-        f"likelihood ability, for {MEASURED[has_steps]}.{some}",
-        {**scores.to_dict(), **list_field_columns(fit, *names), "flag": flags},
+        "Abilities by weighted likelihood, which has a number for every score; fit given the total "
+        f"score, and at the maximum likelihood ability, for {MEASURED[has_steps]}. Chance is that "
+        f"of answers at least as unexpected, given items and score.{some}",
+        {
+            **scores.to_dict(),
+            **list_field_columns(fit, *names),
+            **({} if chance is None else {"chance": chance.tolist()}),
+            "flag": flags,
+        },
     )
 
 
 def tabulate_misfits(persons: AnalysisTable, *, has_steps: bool) -> AnalysisTable | None:
-    """Return the persons with unexpected answers, the least expected first."""
+    """Return the persons with the least expected answers, in any case some."""
     columns = persons.columns
-    rows = [i for i, flag in enumerate(columns["flag"]) if flag == "unexpected answers"]
+    odd = [-infit for infit in columns["conditional_infit"]]
+    rank = list(zip(columns.get("chance", odd), odd, range(len(odd)), strict=True))
+    rows = [i for *_, i in sorted(one for one in rank if one[0] == one[0])]
     if not rows:
         return None
-    worst = sorted(rows, key=lambda i: -max(columns["infit_t"][i], columns["outfit_t"][i]))
-    fit = ("infit", "infit_t", "outfit", "outfit_t")
-    names = ("person", "ability", "se", "score", "answered", *fit)
-    listed = worst[:MOST_MISFITS]
-    note = f" The {len(listed)} worst of {len(rows):,}." if len(rows) > len(listed) else ""
+    flagged = sum(flag != "" for flag in columns["flag"])
+    listed = rows[: min(max(flagged, LEAST_MISFITS), MOST_MISFITS)]
+    fit = ("chance", "conditional_infit", "conditional_outfit")
+    names = [name for name in ("person", "ability", "se", "score", "answered", *fit)
+             if name in columns]  # fmt: skip
     return AnalysisTable(
         "misfits",
-        "Persons with unexpected answers",
-        f"{ABOUT_MISFITS[has_steps]}{note}",
+        "The most unexpected persons",
+        f"{ABOUT_MISFITS[has_steps]} Some persons are so by chance: the finding on persons says "
+        "whether they are more.",
         {name: [columns[name][i] for i in listed] for name in names},
+    )
+
+
+def tabulate_unexpected(answers: UnexpectedAnswers) -> AnalysisTable:
+    """Return the least expected answers."""
+    return AnalysisTable(
+        "unexpected",
+        "The most unexpected answers",
+        "What was answered, and what is expected of a person with these items and this score; z "
+        "is the difference in standard deviations.",
+        answers.to_dict(),
     )
 
 
@@ -244,6 +266,7 @@ def list_study_tables(estimate: Estimate, study: Study) -> Iterator[AnalysisTabl
             tabulate_categories(estimate, study),
             tabulate_differences(study.differences or {}),
             study.misfits,
+            study.unexpected,
         ),
     )
     for name, result, title, about in (

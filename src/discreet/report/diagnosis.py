@@ -41,7 +41,6 @@ from discreet.results.calibrated import Calibration, as_estimate
 from discreet.results.estimate import Estimate
 from discreet.results.limits import ANDERSEN_LEVEL
 from discreet.tabular import AnalysisTable, Tabular
-from discreet.text import count_of
 
 HOLDS, UNTESTED, TOO_FEW = "holds", "not tested", "too few persons"
 #: Verdicts where there is no finding; the others are words of its severity.
@@ -211,8 +210,8 @@ def list_tests(estimate: Estimate, study: Study) -> tuple[ModelTest, ...]:
 
 
 def _doubt(test: ModelTest, finding: model.Finding) -> ModelTest:
-    """Take back that the model holds where persons are too few to say so."""
-    if test.verdict not in (HOLDS, NEEDS_STEPS):
+    """Take back what a test says where persons are too few for any."""
+    if test.verdict == UNTESTED:
         return test
     return replace(test, verdict=TOO_FEW, advice=finding.advice)
 
@@ -344,15 +343,12 @@ def _item_fit(estimate: Estimate, study: Study) -> ModelTest:
 
 
 def _person_fit(estimate: Estimate, study: Study) -> ModelTest:
-    unexpected, measured = study.abilities.unexpected, study.abilities.measured
-    share = unexpected / max(measured, 1)
-    fine = (
-        f"{count_of(unexpected, 'person')} of {measured:,} ({share:.1%}) "
-        "with unexpected answers, no more than by chance."
-    )
+    small = study.small_chances
+    measured = max(study.abilities.measured, 1)
+    share = study.abilities.unexpected / measured if small is None else small.share
     asks = "Do persons answer as their ability says?"
     findings = ANSWER_CHECKS["unexpected persons"](estimate, study)
-    return _tell("person fit", asks, (share, None, None), fine, findings)
+    return _tell("person fit", asks, (share, None, None), model.say_persons(study), findings)
 
 
 def _ability_errors(estimate: Estimate, study: Study) -> ModelTest | None:

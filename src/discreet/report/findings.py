@@ -191,14 +191,25 @@ def _list_beyond(study: Study, index: int) -> dict[str, float]:
 def _is_by_few(study: Study, index: int) -> bool:
     """Say whether the answer of one person makes an outfit large, and nothing else is."""
     beyond = _list_beyond(study, index)
-    highest = find_limits(study, "outfit", index)[1]
-    return list(beyond) == ["outfit"] and bool(study.fit.outfit_without_one[index] <= highest)
+    fit, highest = study.fit, find_limits(study, "outfit", index)[1]
+    if list(beyond) != ["outfit"] or fit.outfit[index] - fit.outfit_without_one[index] <= (
+        limits.FIT_NEGLIGIBLE
+    ):
+        return False
+    return bool(_take_one_out(study, index) <= highest)
+
+
+def _take_one_out(study: Study, index: int) -> float:
+    """Return the conditional outfit without the most unexpected answer, by its share of it."""
+    fit = study.fit
+    share = fit.outfit_without_one[index] / fit.outfit[index]
+    return float(fit.conditional_outfit[index] * share)
 
 
 def tell_few(estimate: Estimate, study: Study) -> str:
     """Say which outfits are large because of one person; empty where none is."""
     names = [
-        f"{item} ({study.fit.outfit[i]:.2f}; {study.fit.outfit_without_one[i]:.2f} without 1 "
+        f"{item} ({study.fit.conditional_outfit[i]:.2f}; {_take_one_out(study, i):.2f} without 1 "
         "person)"
         for i, item in enumerate(estimate.items)
         if "noisy by few persons" in fit_remarks(study, i)
@@ -471,20 +482,23 @@ STEP_CHECKS = ("order of thresholds", "rare categories", "order of categories")
 def find_problems(estimate: Estimate, study: Study | None) -> tuple[list[Finding], list[str]]:
     """Run every check: the findings, most serious first, and the checks that found nothing.
 
-    What another finding explains is among its consequences. Of fewer persons than a test of the
-    model needs, no check counts as one that found nothing.
+    What another finding explains is among its consequences. Fewer persons than a test of the model
+    needs are described: then only the estimate is checked, and nothing counts as holding.
     """
     by_check = {name: [*check(estimate)] for name, check in ESTIMATE_CHECKS.items()}
-    if study is not None:
+    too_few = [*model.check_enough_persons(estimate, study)]
+    if study is not None and not too_few:
         by_check |= {name: [*check(estimate, study)] for name, check in ANSWER_CHECKS.items()}
     for name in _list_unchecked(estimate, study):
         by_check.pop(name, None)
     fine = [name for name, some in by_check.items() if not some]
-    if study is not None and has_many_reversed(estimate, study):
+    if study is not None and not too_few and has_many_reversed(estimate, study):
         _fold_consequences(by_check)
     findings = [finding for some in by_check.values() for finding in some]
-    too_few = [*model.check_enough_persons(estimate, study)]
-    return [*too_few, *sorted(findings, key=lambda entry: entry.severity)], [] if too_few else fine
+    findings.sort(key=lambda finding: finding.severity)
+    if too_few:
+        return [*too_few, *findings], []
+    return findings, fine
 
 
 def _fold_consequences(by_check: dict[str, list[Finding]]) -> None:

@@ -36,6 +36,7 @@ class Severity(IntEnum):
     ALARM = 0, "alarm"
     SERIOUS = 1, "serious"
     LOOK = 2, "worth a look"
+    NOTE = 3, "note"
     word: str
 
     def __new__(cls, rank: int, word: str) -> Self:
@@ -71,19 +72,24 @@ def say_test(test: ChiSquared) -> str:
     return f"chi-squared {test.statistic:.1f} with {test.degrees} degrees of freedom, p {chance}"
 
 
+#: What a report on few persons begins with.
+DESCRIPTION = "A description of"
+
+
 def check_enough_persons(estimate: Estimate, study: Study | None) -> Iterator[Finding]:
-    """Say whether there are too few persons for any test of the model."""
+    """Say that few persons allow a description, and no test of the model."""
     persons = estimate.persons if study is None else study.abilities.measured
     if persons is None or persons >= limits.FEWEST_PERSONS:
         return
     counted = "persons" if study is None else words_for(estimate).measured
     yield Finding(
-        Severity.ALARM,
-        f"Too few persons to judge: {persons}",
-        f"Number of {counted}: {persons}. Below {limits.FEWEST_PERSONS} a test of the model misses "
-        "almost everything, so that nothing here means that the model holds.",
-        f"Collect answers of at least {limits.FEWEST_PERSONS} persons, better of 100, before you "
-        "rely on these items.",
+        Severity.NOTE,
+        f"{DESCRIPTION} {persons} {counted}",
+        f"It says which items were hard for them and how sure that is. Below "
+        f"{limits.FEWEST_PERSONS} persons a test of the model misses almost everything, so that "
+        "none is told here.",
+        f"To test the model, collect answers of at least {limits.FEWEST_PERSONS} persons, better "
+        "of 100.",
     )
 
 
@@ -165,16 +171,14 @@ def _judge_dimensions(dimensions: Dimensionality) -> Severity | None:
     """Say how much the first component matters; None where chance explains it."""
     if dimensions.eigenvalue[0] <= dimensions.limit[0]:
         return None
-    times = dimensions.eigenvalue[0] / dimensions.expected[0]
-    believed = dimensions.correlation is not None and times >= limits.CONTRAST_SEEN
-    together = dimensions.correlation if believed and dimensions.correlation is not None else 1.0
-    if times >= limits.CONTRAST_ALARM or together < limits.ENDS_APART:
-        return Severity.ALARM
-    return (
-        Severity.SERIOUS
-        if times >= limits.CONTRAST_FAR or together < limits.ENDS_DIFFER
-        else Severity.LOOK
-    )
+    times, together = dimensions.eigenvalue[0] / dimensions.expected[0], dimensions.correlation
+    if together is None:  # the size alone has to say it
+        far, alarm = times >= limits.CONTRAST_FAR, times >= limits.CONTRAST_ALARM
+    else:
+        believed = times >= limits.CONTRAST_SEEN
+        far = believed and together < limits.ENDS_DIFFER
+        alarm = believed and together < limits.ENDS_APART
+    return Severity.ALARM if alarm else Severity.SERIOUS if far else Severity.LOOK
 
 
 DIMENSION_TITLES = {
@@ -192,7 +196,7 @@ def check_dimensions(_: Estimate, study: Study) -> Iterator[Finding]:
         return
     small = dimensions.eigenvalue[0] / dimensions.expected[0] < limits.CONTRAST_CLEAR
     remarks = [
-        " That is beyond chance, but small: one score will do for most purposes." if small else "",
+        " That is beyond chance, but small." if small else "",
         ""
         if dimensions.correlation is None
         else " Abilities on the two ends correlate at "
@@ -205,8 +209,18 @@ def check_dimensions(_: Estimate, study: Study) -> Iterator[Finding]:
         severity,
         DIMENSION_TITLES[severity],
         f"{say_component(dimensions)}{''.join(remarks)}",
-        f"{_read_ends(dimensions)} If these are two skills, calibrate and report them apart.",
+        f"{_read_ends(dimensions)}{_advise(dimensions, severity)}",
     )
+
+
+def _advise(dimensions: Dimensionality, severity: Severity) -> str:
+    """Say whether one score will do: the correlation decides, without one the size."""
+    small = dimensions.eigenvalue[0] / dimensions.expected[0] < limits.CONTRAST_CLEAR
+    if severity is not Severity.LOOK:
+        return "If these are two skills, calibrate and report them apart."
+    if small or dimensions.correlation is not None:
+        return "One score will do for most purposes; such items often have a text or words alike."
+    return "If these are two skills, see whether persons' scores on them differ."
 
 
 def say_component(dimensions: Dimensionality) -> str:
@@ -222,12 +236,16 @@ def say_component(dimensions: Dimensionality) -> str:
 
 
 def _read_ends(dimensions: Dimensionality) -> str:
-    """Say which items to read: up to three of each end, none of both."""
+    """Say which items to read: up to three of each end, of those with a clear loading."""
     pairs = list(zip(dimensions.items, dimensions.loading, strict=True))
-    first = [item for item, loading in pairs if loading > 0][:3]
-    second = [item for item, loading in reversed(pairs) if loading <= 0][:3]
-    differ = f", and how {', '.join(second)} differ from them" if second else ""
-    return f"Read what {', '.join(first)} have in common{differ}."
+    first = [item for item, loading in pairs if loading >= limits.LOADING][:3]
+    second = [item for item, loading in reversed(pairs) if loading <= -limits.LOADING][:3]
+    if len(first) < 2 and not second:
+        return ""
+    differ = f" {'and how' if len(first) > 1 else 'how'} {', '.join(second)} differ from "
+    differ += "them" if len(first) > 1 else ", ".join(first) or "the others"
+    common = f" what {', '.join(first)} have in common" if len(first) > 1 else ""
+    return f"Read{common}{differ if second else ''}. "
 
 
 def check_errors(_: Estimate, study: Study) -> Iterator[Finding]:
@@ -247,14 +265,22 @@ def check_equal(_: Estimate, study: Study) -> Iterator[Finding]:
         Severity.LOOK,
         "Items are not equally hard for persons with low and with high scores",
         f"Andersen's test: {say_test(test)}.{say_split(test)}",
-        "With many persons small differences are enough. See in the Wald tests which items "
-        "differ, and by how much; these often discriminate more or less than the others.",
+        "With many persons small differences are enough: look at their size. The Wald tests say "
+        "which items differ; these often discriminate more or less than the others.",
     )
 
 
 def say_split(test: AndersenTest) -> str:
-    """Say where persons were split for Andersen's test, and which items it left out."""
-    return f" Persons were split at the {test.split}.{say_left_out(test)}"
+    """Say how much the halves differ, where persons were split, and which items were left out."""
+    apart = np.diff(test.difficulty, axis=0)
+    size = ""
+    if len(apart) == 1 and apart.size:
+        largest = int(np.abs(apart[0]).argmax())
+        size = (
+            f" Difficulties in the halves differ by {np.sqrt(np.mean(apart**2)):.2f} logits (root "
+            f"mean square), at most by {abs(apart[0, largest]):.2f} ({test.items[largest]})."
+        )
+    return f"{size} Persons were split at the {test.split}.{say_left_out(test)}"
 
 
 def say_left_out(test: ChiSquared) -> str:
@@ -291,19 +317,37 @@ def check_distances(estimate: Estimate, study: Study) -> Iterator[Finding]:
 
 
 def check_misfits(_: Estimate, study: Study) -> Iterator[Finding]:
-    """Say whether persons answered unexpectedly: anybody beyond simulated limits, else many."""
+    """Say whether more persons answered unexpectedly than they do where the model holds."""
     count, measured = study.abilities.unexpected, study.abilities.measured
-    share, simulated = count / max(measured, 1), study.limits is not None
-    if share <= (0 if simulated else limits.MISFIT_SHARE):
-        return
-    limit = "its simulated limit" if simulated else f"{limits.FIT_HIGH:g} by more than chance"
-    yield Finding(
-        Severity.LOOK,
-        f"{count_of(count, 'person')} answered unexpectedly",
-        f"{'Infit' if simulated else 'Infit or outfit'} of {count:,} of {measured:,} "
-        f"persons ({share:.1%}) is above {limit}.",
-        "Look at the table of persons for guessing, carelessness, copied or lost answers, and "
-        "for a second skill that some have.",
+    small = study.small_chances
+    share = count / max(measured, 1)
+    if share > limits.MISFIT_SHARE if small is None else small.is_beyond:
+        yield Finding(
+            Severity.LOOK,
+            f"{count_of(count, 'person')} answered unexpectedly, more than chance explains",
+            say_persons(study),
+            "Some of them did so by chance. Look at the most unexpected persons and answers for "
+            "guessing, carelessness, copied or lost answers, and for a second skill that some "
+            "have.",
+        )
+
+
+def say_persons(study: Study) -> str:
+    """Say how many persons answered unexpectedly, and how many do where the model holds."""
+    small, count, measured = (
+        study.small_chances,
+        study.abilities.unexpected,
+        study.abilities.measured,
+    )
+    if small is None:
+        return (
+            f"Infit or outfit of {count:,} of {measured:,} persons ({count / max(measured, 1):.1%})"
+            f" is above {limits.FIT_HIGH:g} by more than chance."
+        )
+    return (
+        f"{small.share:.1%} of the persons gave answers with a chance of {small.chance:.0%} or "
+        f"less, given their items and total score; where the model holds {small.expected:.1%} do, "
+        f"and up to {small.limit:.1%} by chance."
     )
 
 
@@ -393,7 +437,7 @@ def check_threshold_order(estimate: Estimate) -> Iterator[Finding]:
         ]
         beyond = ""
     yield Finding(
-        Severity.LOOK,
+        Severity.NOTE,
         title,
         f"Around {name_some(names, limits.NAMED)}.{beyond} The category between two such "
         "thresholds is nowhere the most likely one: wherever it is likely, a neighbour is "

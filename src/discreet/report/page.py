@@ -26,6 +26,7 @@ from discreet.items.study import Study
 from discreet.report import drawings, pictures
 from discreet.report.diagnosis import UNTESTED, Diagnosis
 from discreet.report.model_findings import (
+    DESCRIPTION,
     Finding,
     Severity,
     check_enough_persons,
@@ -34,7 +35,6 @@ from discreet.report.model_findings import (
 )
 from discreet.report.paper import PaperTable, tabulate_paper_items, write_methods
 from discreet.results.estimate import Estimate
-from discreet.results.limits import FEWEST_PERSONS
 from discreet.results.thresholds import THRESHOLD_COLUMNS
 from discreet.scales.reported import Scale
 from discreet.tabular import AnalysisTable
@@ -95,7 +95,7 @@ COLUMN_WORDS = {
     "expected_ability": ColumnText("expected", 2, "what the mean ability is by the model"),
     "name": ColumnText("test"),
     "found": ColumnText("what was found"),
-    "advice": ColumnText("what to do"),
+    "chance": ColumnText("chance", 3, "of answers at least as unexpected, given items and score"),
 }
 
 
@@ -116,15 +116,16 @@ SHOWN: dict[str, tuple[str, ...]] = {
         *("item", "category", "answers", "share", "answers_without_extremes"),
         *("mean_ability", "expected_ability", "infit", "outfit"),
     ),
-    "tests": ("name", "statistic", "degrees", "p_value", "verdict", "found", "advice"),
+    "tests": ("name", "statistic", "degrees", "p_value", "verdict", "found"),
     "groups": (
         *("item", "group", "focal", "reference", "difference", "se"),
         *("p_value", "p_adjusted", "ets", "status"),
     ),
     "misfits": (
         *("person", "ability", "se", "scaled_ability", "scaled_se", "score", "answered"),
-        *("infit", "infit_t", "outfit", "outfit_t"),
+        *("chance", "conditional_infit", "conditional_outfit"),
     ),
+    "unexpected": ("person", "item", "observed", "expected", "z"),
 }
 #: What a person's status is called where answers have steps.
 EXTREME_SCORES = {"all_wrong": "lowest score", "all_right": "highest score"}
@@ -171,8 +172,7 @@ def list_report_values(
         "verdict": judge(test.findings),
         "findings": test.findings,
         "too_few": "".join(
-            f"{finding.title}. At least {FEWEST_PERSONS} are needed."
-            for finding in check_enough_persons(estimate, study)
+            f"{finding.title}. {finding.found}" for finding in check_enough_persons(estimate, study)
         ),
         "checked": _say_checked(test),
         "boxes": _facts(estimate, study) | ({} if scale is None else {"scaled": minus(str(scale))}),
@@ -219,17 +219,21 @@ def _summarise(test: Diagnosis) -> str:
 
 
 def judge(findings: Sequence[Finding]) -> str:
-    """Return the headline over the findings."""
+    """Return the headline over the findings; a problem is only what is serious."""
     if not findings:
         return "Nothing wrong was found"
+    first = findings[0]
+    if first.severity is Severity.NOTE and first.title.startswith(DESCRIPTION):
+        return "What these answers say"
     words = {Severity.ALARM: "alarm", Severity.SERIOUS: "serious", Severity.LOOK: "to look at"}
     counts = {level: sum(finding.severity is level for finding in findings) for level in words}
-    counted = ", ".join(f"{counts[level]} {word}" for level, word in words.items() if counts[level])
-    problems = f"{count_of(len(findings), 'problem')} ({counted})"
-    first = findings[0]
+    told = {level: f"{counts[level]} {word}" for level, word in words.items() if counts[level]}
+    problems = f"{count_of(sum(counts.values()), 'problem')} ({', '.join(told.values())})"
     if first.severity is Severity.ALARM:
         return f"Stop: {first.title[:1].lower()}{first.title[1:]}. {problems}"
-    return f"What is wrong with this test: {problems}"
+    if first.severity is Severity.SERIOUS:
+        return f"What is wrong with this test: {problems}"
+    return f"Nothing serious was found{'; ' * bool(told)}{told.get(Severity.LOOK, '')}"
 
 
 def _say_checked(test: Diagnosis) -> str:
@@ -351,12 +355,22 @@ def _show(
     table = test.tables.get(name)
     if table is None or not table.rows:
         return None
+    if name == "tests":
+        table = _point_to_findings(table)
     cut = table.take(MOST_ROWS).turn(scale)
     if test.estimate.has_steps and "status" in cut.columns:
         status = [EXTREME_SCORES.get(word, word) for word in cut.columns["status"]]
         cut = replace(cut, columns={**cut.columns, "status": status})
     filled = [name for name in columns if {*cut.columns.get(name, ())} != {""}]
     return table, list_html_columns(cut, filled, scale)
+
+
+def _point_to_findings(table: AnalysisTable) -> AnalysisTable:
+    """Return the tests with the words of those that are findings left to these."""
+    words = {severity.word for severity in Severity}
+    rows = zip(table.columns["verdict"], table.columns["found"], strict=True)
+    told = ["see the findings above" if verdict in words else found for verdict, found in rows]
+    return replace(table, columns={**table.columns, "found": told})
 
 
 def list_html_columns(

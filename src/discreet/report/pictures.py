@@ -362,13 +362,14 @@ def fit_map(
     has_error = np.isfinite(error)
     typical = float(np.median(error[has_error])) if has_error.any() else 1.0
     error = np.where(has_error, error, typical)
-    low, high = np.full((2, len(items)), [[FIT_LOW], [FIT_HIGH]])
+    low, high, centre = np.full((3, len(items)), [[FIT_LOW], [FIT_HIGH], [1.0]])
     if limits is not None:
         low, high = np.asarray(limits, dtype=np.float64)[:, items]
-    outside = (value < np.fmin(low, 1 - FIT_NEGLIGIBLE)) | (
-        value > np.fmax(high, 1 + FIT_NEGLIGIBLE)
+        centre = np.sqrt(low * high)
+    outside = (value < np.fmin(low, centre - FIT_NEGLIGIBLE)) | (
+        value > np.fmax(high, centre + FIT_NEGLIGIBLE)
     )
-    distance = np.where(outside, np.abs(np.log(value)), -1.0)
+    distance = np.where(outside, np.abs(np.log(value / centre)), -1.0)
     return FitMap(
         statistic=statistic,
         items=tuple(estimate.items[i] for i in items),

@@ -61,6 +61,9 @@ CONTRAST_CLEAR, CONTRAST_FAR, CONTRAST_ALARM = 1.1, 2.0, 4.0
 #: Multiple from which on the correlation of the two ends of the component is believed.
 CONTRAST_SEEN = 1.3
 
+#: Loading from which on an item belongs to an end of the component: a tenth of its variance.
+LOADING = 0.3
+
 #: Correlation of abilities on the two ends: below 0.7 they share less than half of their variance,
 #: below 0.3 less than a tenth.
 ENDS_DIFFER, ENDS_APART = 0.7, 0.3

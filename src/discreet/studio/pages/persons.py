@@ -45,7 +45,7 @@ FEWEST_BARS = 5
 SURPRISING = 2.0
 PERSON_COLUMNS = (*SHOWN["misfits"], "flag")
 #: What the filter of the table calls a flag.
-FLAGS = {"unexpected answers": "odd", "too predictable": "flat"}
+FLAGS = {"unexpected answers": "odd"}
 #: What the Python of a page about persons shows.
 SCORES = "print(discreet.score(answers, calibration).summary())"
 #: Pages of persons that are printed in one go.

@@ -218,7 +218,7 @@ def _say_verdict(
         )
         return words, "plain"
     worst = min((finding.severity for finding in findings), default=None)
-    if worst is not None and worst is not Severity.LOOK:
+    if worst is not None and worst < Severity.LOOK:
         title = findings[0].title
         reason = f"{title[:1].lower()}{title[1:]}"
         if worst is Severity.ALARM:
