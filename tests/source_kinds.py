@@ -97,6 +97,8 @@ class Table:
         The number of persons, where it is stated.
     data
         ``"answers"`` or ``"comparisons"``.
+    groups
+        The column of groups and their names; everybody's is expected behind the answers.
     """
 
     names: Cells
@@ -109,14 +111,15 @@ class Table:
     has_ids: bool = True
     persons: int | None = None
     data: str = "answers"
+    groups: Mapping[str, Cells] = field(default_factory=dict)
 
     @property
     def told(self):
         """What the release is told of the items."""
         items = [*self.items] if self.data == "comparisons" else self.items
-        return {
-            "items": items, "kind": self.data, "lowest": self.lowest, "persons": self.persons
-        }  # fmt: skip
+        told = {"items": items, "kind": self.data, "lowest": self.lowest, "persons": self.persons}
+        told |= {"max_answers": 1} if "unit" in self.words else {}
+        return told | ({"groups": self.groups} if self.groups else {})
 
     @property
     def public(self):
@@ -131,14 +134,15 @@ class Table:
         if "layout" in words:
             roles = ("person", "item", "response")
         elif self.data == "comparisons":
-            roles = ("judge", *self.names[1:])
+            roles = self.names if "unit" in words else ("judge", *self.names[1:])
         else:
             roles = ("person",) if self.has_ids else ()
         words |= dict(zip(roles, number.values(), strict=False)) | {"header": False}
         items = self.items
         if set(items) <= set(number):
             items = {number[name]: steps for name, steps in items.items()}
-        return replace(self, words=words, items=items)
+        groups = {number[name]: named for name, named in self.groups.items()}
+        return replace(self, words=words, items=items, groups=groups)
 
 
 def _rename(value, names):
@@ -274,14 +278,43 @@ CHOSEN = replace(
     },
     words={"repeats": "first", "ties": "drop"},
 )  # fmt: skip
+VOTED = replace(
+    COMPARED,
+    names=("winner", "loser"),
+    types=("text", "text"),
+    rows=by_person([("ash", "elm")], [("elm", "ash")], [("oak", "elm")], [("ash", "oak")]),
+    expected=by_person([("ash", "elm")], [("elm", "ash")], [("oak", "elm")], [("ash", "oak")]),
+    words={"unit": "vote"},
+    has_ids=False,
+)
+
+
+def group(table, kind, *names):
+    """Return a table with the groups of its persons in a further column."""
+    own = dict(zip("abcd", names, strict=True))
+    return replace(
+        table,
+        names=(*table.names, "class"),
+        types=(*table.types, kind),
+        rows={who: [(*row, own[who]) for row in rows] for who, rows in table.rows.items()},
+        expected={who: (*row, str(own[who])) for who, row in table.expected.items()},
+        groups={"class": (str(names[0]), str(names[1]))},
+    )
+
+
+GROUPED = (
+    group(WIDE, "whole", 1, 2, 1, 2),
+    group(ROWS, "number", 1, 2, 1, 2),
+    group(LONG, "text", "1", "x", "1", "x"),
+)
 ANSWERED = (WIDE, STRICT, STEPS, LOW, SCORES, LONG, KEYED, TIMED, ROWS, SPARSE)
-JUDGED = (COMPARED, CHOSEN)
+JUDGED = (COMPARED, CHOSEN, VOTED)
 #: Right and wrong answers for places whose rows have no order.
 COUNTED = tuple(
     replace(one, words={k: v for k, v in one.words.items() if k != "repeats" or one is TIMED})
     for one in (WIDE, SCORES, LONG, KEYED, TIMED, ROWS, SPARSE)
 )
-TABLES = (*ANSWERED, *JUDGED)
+TABLES = (*ANSWERED, *JUDGED, *GROUPED)
 
 
 # -- kinds of sources ----------------------------------------------------------------------------
@@ -694,8 +727,11 @@ class ListRows(Job):
         return left + right
 
 
-def list_answers(data) -> tuple[Counter, Mapping[str, Any]]:
-    """Return how often each row of answers occurs, and the rows by id where ids are known."""
+def list_answers(data, columns=()) -> tuple[Counter, Mapping[str, Any]]:
+    """Return how often each row of answers occurs, and the rows by id where ids are known.
+
+    Behind the answers stand the groups in these columns.
+    """
     if isinstance(data, Comparisons):
         names = np.array(data.items, dtype=object)
         by_id: dict[str, list] = {judge: [] for judge in data.judges}
@@ -704,7 +740,8 @@ def list_answers(data) -> tuple[Counter, Mapping[str, Any]]:
         by_id = {judge: tuple(sorted(own)) for judge, own in by_id.items()}
         return Counter(by_id.values()), by_id
     if isinstance(data, Responses):
-        rows = list(map(tuple, data.to_array().tolist()))
+        groups = [data.groups[name].tolist() for name in columns]
+        rows = list(zip(*data.to_array().T.tolist(), *groups, strict=True))
         return Counter(rows), dict(zip(data.persons.tolist(), rows, strict=True))
     if isinstance(data, StreamedAnswers):
         rows = [tuple(row) for batch in data.batches() for row in batch.to_array().tolist()]
@@ -716,7 +753,8 @@ def read(source: Any, table: Table, engine: str = "auto"):
     """Return what a release knows of a source: answers, by id, number of persons, items, steps."""
     opener = OPENERS[table.data]
     with opener(DataSource(source, engine), dict(table.words), table.public) as data:
-        return *list_answers(data), data.n_persons, data.items, data.steps, data.lowest
+        known = list_answers(data, table.groups)
+        return *known, data.n_persons, data.items, data.steps, data.lowest
 
 
 def expect(table: Table, who: str) -> tuple[Counter, Mapping[str, Any]]:

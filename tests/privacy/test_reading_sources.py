@@ -80,7 +80,8 @@ def test_rows_of_one_id_change_no_published_field(name, tmp_path):
     kind, whole, compared = KINDS[name], {}, set()
     for number, (table, _, lines) in enumerate(replace_rows(kind, f"{name}, published", 60)):
         key = kind.tables.index(table)
-        if {*table.items.values()} != {1} or key in compared or len(compared) == 2:
+        done = key in compared or len(compared) == 2
+        if {*table.items.values()} != {1} or table.groups or done:
             continue
         if key not in whole:
             source = kind.write(tmp_path, table, list_lines(table))

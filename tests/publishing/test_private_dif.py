@@ -83,7 +83,11 @@ def test_several_groups_cost_one_charge_and_the_noise_of_one_release(tmp_path):
     assert np.allclose(again.difference, dif.difference, atol=1e-9)
     table = pd.read_csv(tmp_path / "out/dif.csv")
     assert np.allclose(table["difference"], dif.difference.ravel(), atol=1e-5)
-    assert "language: fr, de, it" in (tmp_path / "out/statement.md").read_text()
+    statement = (tmp_path / "out/statement.md").read_text()
+    assert "language: fr, de, it" in statement
+    assert "how they differ between 3 groups" in statement
+    assert "sizes of groups have noise" in statement
+    assert "how they differ between 3 groups" in (tmp_path / "out/registry.yaml").read_text()
     assert two.difference.shape == (20, 1)
 
 
@@ -190,6 +194,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path):
         ({"language": ["de"]}, None, "groups_must_least_two"),
         ({"language": ["de", "de"]}, None, "groups_must_least_two"),
         ({"language": "de"}, None, "must_found_nothing_read"),
+        ({"language": ["de", ""]}, None, "groups_must_least_two"),  # who has no group
         ({"language": ["de", "fr"], "sex": ["f", "m"]}, None, "groups_names_one_column"),
         ({"language": ["de", "fr"]}, "it", "reference_none_groups_read_groups"),
         ({"sex": ["f", "m"]}, None, "answers_no_group_column_name"),

@@ -243,6 +243,14 @@ def test_one_charge_one_bundle_and_a_statement_that_says_what_it_is(tmp_path):
         page = (tmp_path / language / "report.html").read_text()
         assert f"{made.mean[0]:.3f}".replace("-", "\N{MINUS SIGN}") in page
     assert set(loaded.record["noise"]) == {"number", "score", "square"}
+    statement = (tmp_path / "out/statement.md").read_text()
+    assert "sizes of groups have noise" in statement
+    assert "fewer than 100 persons, by the noisy number" in statement
+    assert "No number is suppressed" not in statement
+    assert "**Accuracy.** Standard errors and intervals of means" in statement
+    registry = (tmp_path / "out/registry.yaml").read_text()
+    assert "mean abilities of 3 groups" in registry
+    assert "The difficulties of" not in registry
     with pytest.raises(BadUsage):
         loaded.compare_groups()
     more = discreet.release_means(

@@ -114,6 +114,7 @@ def test_one_release_is_one_charge_and_one_bundle_that_can_be_fitted_again(tmp_p
     assert len(ledger.releases()) == 1
     assert set(released.record["noise"]) == {"rough", "cells", "answered", "residual"}
     discreet.verify(tmp_path / "out")
+    assert "proved in docs/privacy.md" in (tmp_path / "out/statement.md").read_text()
     again = discreet.refit(tmp_path / "out")
     assert (again.difficulty == released.difficulty).all()
     assert (again.se == released.se).all()
@@ -156,9 +157,14 @@ def test_a_centre_that_is_not_public_is_refused():
         ({"i00": 0.0}, "centre_no_value_listed", {"n_missing": "19"}),
         (dict.fromkeys(ITEMS, 99.0), must_be_number, {"value": 99.0}),
         (dict.fromkeys(ITEMS, "easy"), must_be_number, {"value": "easy"}),
+        (dict.fromkeys(ITEMS, True), must_be_number, {}),
+        (dict.fromkeys(ITEMS, np.nan), must_be_number, {}),
+        (dict.fromkeys(ITEMS, 10**400), must_be_number, {}),
     ):
         with refused(BadUsage, code, **facts):
             private(answers, centre=centre)
+    whole = private(answers, centre=dict.fromkeys(ITEMS, np.int64(1)))  # a number like any other
+    assert whole.record["centre"] == [1024] * len(ITEMS)
     with refused(BadUsage, "mechanism_not_use_public"):
         private(answers, centre=dict.fromkeys(ITEMS, 0.0), mechanism="pairs")
 

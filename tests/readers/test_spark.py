@@ -29,6 +29,7 @@ from discreet.counts import PairCounts
 from discreet.errors import BadResponses, BadUsage, MissingExtra, OutOfReach
 from discreet.models import standard_errors as person_scores
 from discreet.privacy.accounting import Budget, Neighbours
+from discreet.privacy.mechanisms.residuals import Residuals, make_job
 from discreet.privacy.mechanisms.totals import Totals
 from discreet.privacy.protocol import Public
 from discreet.readers import opening as engines
@@ -670,6 +671,22 @@ def test_totals_of_categories_are_the_integers_of_memory(spark, many_tasks):
         mechanism = Totals(answers=2)
         budget = Budget(1.0, 1e-6, neighbours)
         job = mechanism.job(public, mechanism.calibrate(public, budget, SeededSource(1)))
+        assert np.array_equal(away.reduce(job), local.reduce(job))
+
+
+def test_residuals_around_any_centre_are_the_integers_of_memory(spark, many_tasks):
+    items = tuple(f"q{i}" for i in range(6))
+    codes = draw_codes(3, 300, (1,) * 6, missing=0.3)
+    codes[codes.max(axis=1) < 0, 0] = 1
+    person, item = np.nonzero(codes >= 0)
+    names = [items[i] for i in item]
+    table = pa.table({"person": person, "item": names, "response": codes[person, item]})
+    local = Responses.from_dataframe(table).select(items)
+    away = open_frame(spark.createDataFrame(table)).select(items)
+    public = Public(items, 6, Neighbours.REPLACE_ONE, 300)
+    told = Residuals().calibrate(public, Budget(1.0, 1e-6), SeededSource(1)).settings
+    for centre in ([0] * 6, [900, -20480, 0, 20480, 77, -3]):
+        job = make_job(public, told, np.array(centre))
         assert np.array_equal(away.reduce(job), local.reduce(job))
 
 

@@ -9,7 +9,7 @@ whatever has no guarantee is refused.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isfinite
+from numbers import Real
 from os import PathLike
 from typing import Any
 
@@ -67,10 +67,10 @@ def _round(values: Mapping[str, Any], items: Sequence[str]) -> tuple[int, ...]:
         )
     for item in items:
         value = values[item]
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not (isfinite(value) and abs(value) <= FARTHEST):
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if not is_number or not abs(value) <= FARTHEST:  # nor where it is not a number
             raise BadUsage(
                 f"the centre of item {item!r} must be a number of logits from -{FARTHEST:g} to "
                 f"{FARTHEST:g}, found {value!r}"
             )
-    return tuple(round(values[item] * 2**CENTRE_BITS) for item in items)
+    return tuple(round(float(values[item]) * 2**CENTRE_BITS) for item in items)

@@ -248,7 +248,8 @@ def read_groups(
         raise BadUsage(f"groups names one column and its groups, found {len(groups)} columns")
     ((column, names),) = groups.items()
     listed = tuple(map(str, names))
-    if isinstance(names, str) or len(listed) < fewest or len(set(listed)) < len(listed):
+    is_repeated = len({"", *listed}) <= len(listed)  # or is no name: who has no group has ""
+    if isinstance(names, str) or len(listed) < fewest or is_repeated:
         number = "at least two" if fewest > 1 else "a list of"
         raise BadUsage(f"groups of {column!r} must be {number} different names, found {names!r}")
     first = listed[0] if reference is None else str(reference)

@@ -16,6 +16,7 @@ from unicodedata import normalize
 from discreet.html import HtmlColumn, write_page
 from discreet.items.curves import threshold_rows
 from discreet.privacy.accounting import Neighbours
+from discreet.privacy.mechanisms.group_means import NAME as MEANS
 from discreet.report import conditions, statement
 from discreet.report.drawings import draw_difficulties, draw_thresholds
 from discreet.report.pictures import difficulty_rows, summarise_items
@@ -232,6 +233,8 @@ def _name_model(record: Mapping[str, Any]) -> str:
     tell = speak(record)
     if conditions.has_step_items(record):
         return tell.term(MODELS[record["model"]])
+    if record["mechanism"] == MEANS:
+        return tell("Mean abilities of groups")
     return tell.of(find_kind(record), "{model}")
 
 
@@ -294,6 +297,10 @@ def _make_slug(identity: Mapping[str, str]) -> str:
 def _describe_product(record: Mapping[str, Any]) -> dict[str, Any]:
     identity, kind = record.get("identity", {}), find_kind(record)
     numbers = _name_numbers(record)
+    described = f"{numbers} of {len(record['items'])} {kind.items} in logits"
+    if record.get("groups"):
+        described = statement.say_published(record).removesuffix(".")
+    described = f"{described[0].upper()}{described[1:]}"
     dated = (
         {"publication_date": identity["date"]}
         if "date" in identity
@@ -305,8 +312,7 @@ def _describe_product(record: Mapping[str, Any]) -> dict[str, Any]:
         "intended_use": _name_use(record),
         "data_product_type": "Summary statistics",
         "data_product_region": f"{BLANK}: where the {kind.persons} live, or whose laws apply",
-        "description": f"{numbers[0].upper()}{numbers[1:]} of {len(record['items'])} {kind.items} "
-        f"in logits, {_name_errors(record)}",
+        "description": f"{described}, {_name_errors(record)}",
         **dated,
         "# data_product_sector": f"{BLANK}: {SECTORS}",
     }
@@ -382,6 +388,8 @@ STEPPED = "Answers of persons to listed items in ordered categories, or missing"
 
 
 def _name_use(record: Mapping[str, Any]) -> str:
+    if record["mechanism"] == MEANS:
+        return "Mean abilities of groups"
     if not conditions.has_step_items(record):
         return find_kind(record).use
     return f"Thresholds and locations of items by the {record['model'].replace('-', ' ')} model"
@@ -414,6 +422,8 @@ def _scalar(value: Any) -> str:
 
 def _name_numbers(record: Mapping[str, Any]) -> str:
     """Say what a release publishes of each item, for the registry."""
+    if record["mechanism"] == MEANS:
+        return "the mean abilities of groups"
     numbers = f"the {find_kind(record).numbers}"
     return (
         f"the thresholds of all steps and {numbers} (their means)"
@@ -424,6 +434,6 @@ def _name_numbers(record: Mapping[str, Any]) -> str:
 
 def _name_errors(record: Mapping[str, Any]) -> str:
     """Say in the registry what standard errors include, or that there are none."""
-    if statement.has_errors(record):
+    if statement.has_errors(record) or record["mechanism"] == MEANS:
         return "with standard errors that include the privacy noise"
     return "without standard errors"

@@ -109,7 +109,7 @@ def make_statement(record: Mapping[str, Any]) -> Statement:
         else tell("The noise came from a seeded source, which exists for tests only."),
         facts=_facts(record),
         promise=(
-            " ".join([_say_published(record), *_compare(record), explain_promise(record)]),
+            " ".join([say_published(record), *_compare(record), explain_promise(record)]),
             *explain_unit(record),
             *map(tell.term, guarantee["conditions"]),
             explain_ledger(record),
@@ -123,7 +123,8 @@ def make_statement(record: Mapping[str, Any]) -> Statement:
     )
 
 
-def _say_published(record: Mapping[str, Any]) -> str:
+def say_published(record: Mapping[str, Any]) -> str:
+    """Say what a release publishes."""
     tell, count = speak(record), len(record["items"])
     if has_step_items(record):
         return tell(
@@ -135,6 +136,13 @@ def _say_published(record: Mapping[str, Any]) -> str:
         return tell(
             "This release publishes the mean abilities of {count} groups, by {items} items whose "
             "difficulties were public before.",
+            count=len(record["groups"]),
+            items=count,
+        )
+    if record.get("groups"):
+        return tell(
+            "This release publishes the difficulties of {items} items, and how they differ between "
+            "{count} groups.",
             count=len(record["groups"]),
             items=count,
         )
@@ -176,6 +184,8 @@ def _name_reference(record: Mapping[str, Any]) -> str:
 def name_access(record: Mapping[str, Any]) -> str:
     """Say of what a release is, and whether it is private."""
     kind, tell = find_kind(record), speak(record)
+    if record["guarantee"]["is_private"] and record["mechanism"] == MEANS:
+        return tell("Mean abilities of groups, released with differential privacy")
     if record["guarantee"]["is_private"]:
         return tell.of(kind, "{title}, released with differential privacy")
     return tell.of(kind, "{title}, not private: made with noise for tests")
@@ -243,7 +253,9 @@ def _compare(record: Mapping[str, Any]) -> list[str]:
     relation, tell = record["guarantee"]["neighbours"], speak(record)
     if record["number_fixed"]:
         relation = "stated number" if record["looked"] else "fixed number"
-    return [tell.of(find_kind(record), RELATION[relation])]
+    hidden = tell("Which group somebody is in is protected too, so the sizes of groups have noise.")
+    compared = tell.of(find_kind(record), RELATION[relation])
+    return [compared, hidden] if record.get("groups") else [compared]
 
 
 def _facts(record: Mapping[str, Any]) -> dict[str, str]:
@@ -286,13 +298,7 @@ def _facts(record: Mapping[str, Any]) -> dict[str, str]:
 
 
 #: Where the sensitivity of a mechanism is proved; else in docs/privacy.md.
-PROOFS = {
-    "margins": "docs/margins.md",
-    "laplace-margins": "docs/margins.md",
-    "residuals": "docs/residuals.md",
-    "net-wins": "docs/comparisons.md",
-    "win-pairs": "docs/comparisons.md",
-}
+PROOFS = {"margins": "docs/margins.md", "laplace-margins": "docs/margins.md"}
 
 IDENTITY = {
     "title": mark("title"),
@@ -453,6 +459,14 @@ def list_nist_points(record: Mapping[str, Any]) -> dict[str, str]:
 
 def _tell_groups(record: Mapping[str, Any]) -> str:
     tell = speak(record)
+    if record["mechanism"] == MEANS:
+        return tell(
+            "A group with fewer than {least} persons, by the noisy number, has no mean; no number "
+            "is rounded for privacy. The promise is the same to a member of a small group as to "
+            "anybody else; a fact that holds for all members of a group can be learnt about the "
+            "group.",
+            least=record["settings"]["least"],
+        )
     if not has_errors(record):
         return tell(
             "No number is suppressed and none is rounded for privacy. The promise is the same to a "
@@ -470,7 +484,7 @@ def _tell_groups(record: Mapping[str, Any]) -> str:
 
 def _tell_accuracy(record: Mapping[str, Any]) -> str:
     if not has_errors(record):
-        return " ".join(explain_floor(record))
+        return " ".join(_explain_errors(record) or explain_floor(record))
     tell = speak(record)
     return tell.of(
         find_kind(record),
