@@ -430,6 +430,9 @@ def use_numbers() -> dict[str, Any]:
         },
         "information": discreet.item_information(estimate, np.linspace(-2, 2, 5)),
         "session": ask_adaptively(discreet.fit(unequal())),
+        "predicted": discreet.predict_scores(
+            ask_adaptively(discreet.fit(unequal())), discreet.fit(unequal()), past=unequal()
+        ),
         "joined": describe(discreet.fit(joined)),
         "change": analysis.compare_fit(*(analysis.check_model(one) for one in (answers, merged))),
         "adjusted": {

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from discreet.answers.comparisons import Comparisons
     from discreet.answers.ratings import Ratings
     from discreet.answers.responses import Responses
-    from discreet.api.adaptive import item_information, next_item
+    from discreet.api.adaptive import item_information, next_item, predict_scores, select_items
     from discreet.api.banks import read_bank
     from discreet.api.calibrating import fit
     from discreet.api.comparing import count_comparisons, rank_comparisons
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from discreet.scales.bank import Bank, write_bank
     from discreet.scales.drift import Drift
     from discreet.scales.linking import Link
+    from discreet.scales.predicted import PredictedScores
     from discreet.scales.ranks import ItemComparison, RankRanges
     from discreet.scales.reported import Scale
     from discreet.simulation import simulate, simulate_comparisons, simulate_ratings
@@ -75,7 +76,7 @@ __version__ = "0.2.0"
 
 #: Modules and the public names that each holds.
 _NAMES = {
-    "api.adaptive": "item_information next_item",
+    "api.adaptive": "item_information next_item predict_scores select_items",
     "api.drift": "find_drift",
     "api.persons": "score",
     "api.ranks": "compare_items rank rank_ranges",
@@ -111,6 +112,7 @@ _NAMES = {
     " release_request",
     "publishing.verification": "check_ledger read_release read_released_ranking refit verify",
     "results.estimate": "Estimate",
+    "scales.predicted": "PredictedScores",
     "scales.ranks": "ItemComparison RankRanges",
     "results.ranking": "Ranking Strengths",
     "api.loading": "load",
@@ -125,17 +127,18 @@ _HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
 __all__ = [
     "Bank", "Budget", "Comparisons", "DifTable", "Drift", "Estimate",
     "Guarantee", "Inspection", "ItemComparison", "Ledger", "Link", "PairCounts", "PersonScores",
-    "Plan", "PrivateDif", "PrivateMeans", "PrivateRasch", "Published", "PublishedRanking",
-    "RankRanges", "Ranking", "Rasch", "Ratings", "Reading", "ReadingWords", "Responses", "Scale",
-    "Strengths", "__version__",
+    "Plan", "PredictedScores", "PrivateDif", "PrivateMeans", "PrivateRasch", "Published",
+    "PublishedRanking", "RankRanges", "Ranking", "Rasch", "Ratings", "Reading", "ReadingWords",
+    "Responses", "Scale", "Strengths", "__version__",
     "adaptive", "approve", "check_ledger", "compare_items", "correction_notice",
     "count_comparisons", "count_pairs", "create_bank", "datasets", "errors", "find_dif",
     "find_drift", "fit", "grow_bank", "inspect_table", "item_information", "link_calibrations",
-    "load", "next_item", "plan", "propose", "rank", "rank_comparisons", "rank_ranges",
-    "read_bank", "read_comparisons", "read_ratings", "read_release", "read_released_ranking",
-    "read_responses", "refit", "release", "release_comparisons", "release_dif", "release_means",
-    "release_request", "resume_release", "score", "simulate", "simulate_comparisons",
-    "simulate_ratings", "verify", "withdrawal_notice", "write_bank",
+    "load", "next_item", "plan", "predict_scores", "propose", "rank", "rank_comparisons",
+    "rank_ranges", "read_bank", "read_comparisons", "read_ratings", "read_release",
+    "read_released_ranking", "read_responses", "refit", "release", "release_comparisons",
+    "release_dif", "release_means", "release_request", "resume_release", "score",
+    "select_items", "simulate",
+    "simulate_comparisons", "simulate_ratings", "verify", "withdrawal_notice", "write_bank",
 ]  # fmt: skip
 
 

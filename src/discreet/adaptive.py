@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.responses import Responses
 from discreet.checking import as_numbers, check_exports
 from discreet.choices import ScoreMethod
 from discreet.errors import BadUsage
@@ -376,6 +377,16 @@ class AdaptiveSession(Tabular):
             item = _choose(names, b, self.ability, self.items, self.rules, self.rng)
             stopped = NOTHING_LEFT if item is None else None
         return replace(self, item=item, stopped=stopped)
+
+    def to_responses(self) -> Responses:
+        """Return the answers as those of one person, for :func:`discreet.predict_scores`."""
+        codes = {name: self.categories[name] for name in self.items if name in self.categories}
+        words: Any = {}
+        if codes:
+            steps = {name: own[-1] - own[0] for name, own in codes.items()}
+            words = {"steps": steps, "lowest": min(own[0] for own in codes.values())}
+        answers = np.array([[int(answer) for answer in self.right]])
+        return Responses.from_array(answers, self.items, **words)
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One row per answer: item, difficulty (location), right, and ability and se after it."""

@@ -477,6 +477,7 @@ class WarningKind(StrEnum):
     UNDERSTATED_ERRORS = "understated_errors"  # standard errors of abilities that are too small
     DISTORTED_SCALE = "distorted_scale"  # easier and harder items disagree on abilities
     UNEQUAL_WEIGHTS = "unequal_weights"  # sampling weights of few persons outweigh the others
+    INDEPENDENT = "independent"  # errors of very many items, taken as independent of each other
     SAMPLED = "sampled"  # some persons only, because there are very many
 
 

@@ -1,12 +1,17 @@
 """Differential item functioning: found where it is, not where it is not, never silent."""
 
+from dataclasses import replace
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 
 import discreet
 from discreet.analysis import find_dif, run_wald
 from discreet.answers.pack import store_codes
-from discreet.errors import BadUsage, DisconnectedItems
+from discreet.errors import BadUsage, DisconnectedItems, WarningKind
+from discreet.items import dif
+from discreet.items.group_differences import calibrate_groups
 from discreet.items.groups import adjust
 from refusals import refused
 from sizes import is_chance_by_study
@@ -253,3 +258,31 @@ def test_sound_items_with_steps_are_flagged_as_often_as_the_level_says(by_step):
         flagged.append(np.nanmean(found.flagged))
     # 60 studies of 8 items: the share is known to about a percentage point.
     assert 0.03 < np.mean(flagged) < 0.08
+
+
+def test_without_a_covariance_errors_count_as_independent_and_the_table_says_so(monkeypatch):
+    made = discreet.simulate(400, 9, answered=0.8, rng=np.random.default_rng(6))
+    groups = np.repeat(["a", "b"], [250, 150])
+    fits = []
+
+    def strip(split, request):
+        fits.extend(
+            replace(one, estimate=replace(one.estimate, covariance=None))
+            for one in calibrate_groups(split, request)
+        )
+        return fits
+
+    monkeypatch.setattr(dif, "calibrate_groups", strip)
+    anchors = [made.responses.items[i] for i in (0, 2, 3, 7)]
+    table = find_dif(made.responses, groups, anchors=anchors)
+    expected = np.zeros(9)
+    for one in fits:
+        for i, name in enumerate(one.estimate.items):
+            weight = dict.fromkeys(anchors, -1 / 4)
+            weight[name] = weight.get(name, 0.0) + 1.0
+            errors = dict(zip(one.estimate.items, one.estimate.se, strict=True))
+            expected[i] += sum((w * errors[a]) ** 2 for a, w in weight.items())
+    assert table.se == pytest.approx(np.sqrt(expected), rel=1e-12)
+    reach = NormalDist().inv_cdf(1 - 0.05 / 18) * table.se
+    assert table.upper - table.difference == pytest.approx(reach)
+    assert [one.kind for one in table.warnings] == [WarningKind.INDEPENDENT]

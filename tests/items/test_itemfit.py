@@ -14,8 +14,10 @@ from discreet.analysis import (
     run_wald,
     trace_information,
 )
+from discreet.answers.responses import Responses
 from discreet.api.persons import score
 from discreet.errors import BadUsage, DisconnectedItems
+from discreet.items import residuals
 from refusals import refused
 from sizes import is_chance
 
@@ -298,3 +300,20 @@ def test_score_splits_work_with_missing_answers():
     found = run_andersen(sim.responses, "median score")
     assert found.groups == ("low score", "high score")
     assert found.p_value > 1e-4
+
+
+def test_few_answers_of_many_items_have_the_correlations_of_the_whole_table(monkeypatch):
+    sim = discreet.simulate(300, 12, answered=0.4, rng=np.random.default_rng(3))
+    weights = np.random.default_rng(5).choice([0.5, 1.0, 2.0], 300)
+    truth = dict(zip(sim.responses.items, sim.difficulty.tolist(), strict=True))
+    store, items = sim.responses.store, sim.responses.items
+    weighted = Responses(items, None, store, {"w": weights.astype(str)}).weigh(weight="w")
+    for answers in (sim.responses, weighted):
+        whole = correlate_residuals(answers, truth)
+        with monkeypatch.context() as patched:
+            patched.setattr(residuals, "SPARSE", 1.0)
+            patched.setattr(residuals, "DIRECT", 5)
+            found = correlate_residuals(answers, truth)
+        assert found.q3 == pytest.approx(whole.q3, abs=1e-12, nan_ok=True)
+        assert found.eigenvalue == pytest.approx(whole.eigenvalue, abs=1e-10)
+        assert found.loading == pytest.approx(whole.loading, abs=1e-8)

@@ -126,7 +126,7 @@ def public_results():
         discreet.rank(estimate, top=60),
         discreet.rank_ranges(estimate),
         discreet.compare_items(estimate, items[0], items[1]),
-        discreet.score(answers, estimate),
+        discreet.score(answers, estimate), discreet.predict_scores(answers, estimate),
         discreet.Scale.from_points({0: 500, 1: 600}),
         discreet.fit(answers, anchors=known),
         discreet.find_drift([estimate, estimate]),

@@ -62,6 +62,8 @@ def opens(function: Callable[..., Result]) -> Opening[Result]:
 def _open_answers(arguments: dict[str, Any], reading: dict[str, Any], name: str) -> None:
     """Put answers in memory in the place of what holds them, and testlets of their column."""
     source = arguments["responses"]
+    if hasattr(source, "to_responses"):
+        source = source.to_responses()
     if hasattr(source, "difficulty") and not isinstance(source, Answers):
         raise BadUsage(
             f"{name} takes the answers first and the calibration second; found a calibration "
@@ -73,6 +75,8 @@ def _open_answers(arguments: dict[str, Any], reading: dict[str, Any], name: str)
     words = name_model(source, arguments.get("model", "auto"), cast(FitWords, reading))
     like = arguments.get("calibration", arguments.get("estimate"))
     arguments["responses"] = load_answers(source, words, group=_name_columns(arguments), like=like)
+    if arguments.get("past") is not None:
+        arguments["past"] = load_answers(arguments["past"], words, like=like)
 
 
 def _declare(declared: Signature, words: type | None) -> Signature:

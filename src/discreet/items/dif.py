@@ -32,6 +32,7 @@ from discreet.items.group_differences import (
     list_steps,
     purify,
     request_groups,
+    tell_independent,
 )
 from discreet.items.groups import Split, adjust, split_groups, take_group, warn_of_small_groups
 from discreet.items.likelihood_ratios import ItemSplit, split_item
@@ -333,6 +334,7 @@ def find_dif(
             method=fits[base].estimate.method,
             choice=fits[base].estimate.choice,
             step=places.step * (len(split.labels) - 1),
+            warnings=(*table.warnings, *tell_independent(points)),
         )
     run = _compare_scores if test == "mantel-haenszel" else _compare_likelihoods
     compare = partial(run, responses, split, base, request)

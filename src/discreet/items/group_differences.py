@@ -17,7 +17,13 @@ from scipy.special import chdtrc, ndtr, stdtr
 from discreet.answers.responses import Responses
 from discreet.answers.survey import apply_rao_scott
 from discreet.choices import Method, Model
-from discreet.errors import BadUsage, DisconnectedItems, FitWarning, saying_it_otherwise
+from discreet.errors import (
+    BadUsage,
+    DisconnectedItems,
+    FitWarning,
+    WarningKind,
+    saying_it_otherwise,
+)
 from discreet.items.groups import FEW_PERSONS, Split, split_groups, warn_of_small_groups
 from discreet.models.calibrate import calibrate
 from discreet.models.methods import FitRequest, choose_keeping
@@ -101,7 +107,8 @@ class Points:
     value
         NaN where there is no number.
     covariance
-        Of all points, zero where there is no number.
+        Of all points, zero where there is no number; their variances alone where the calibration
+        of very many items has no covariance, and errors are taken as independent.
     status
         Why a point has a number, or none.
     deviation
@@ -191,7 +198,7 @@ def _find_lacking(estimate: Estimate, all_groups: list[Estimate]) -> list[str]:
 def _locate(label: str, fitted: GroupCalibration, lacking: list[str]) -> Points:
     estimate, design = fitted.estimate, fitted.design
     usable = estimate.estimated & np.array([not one for one in lacking])
-    covariance = _spread_covariance(estimate, estimate.covariance, estimate.estimated)
+    covariance = _spread_covariance(estimate.covariance, estimate.se, estimate.estimated)
     status = [_explain(one, word) for one, word in zip(estimate.status, lacking, strict=True)]
     value = np.where(usable, estimate.difficulty, np.nan)
     points = Points(label, value, covariance, tuple(status))
@@ -207,7 +214,9 @@ def _spread_steps(
     value = np.full(len(item), np.nan)
     value[inside] = estimate.thresholds[item[inside], step[inside] - 1]
     has_number = np.isfinite(value)
-    covariance = _spread_covariance(estimate, estimate.threshold_covariance, has_number)
+    errors = np.full(len(item), np.nan)
+    errors[inside] = estimate.threshold_se[item[inside], step[inside] - 1]
+    covariance = _spread_covariance(estimate.threshold_covariance, errors, has_number)
     status = [
         _explain(estimate.ladder.status[i][k - 1] if is_inside else Status.ESTIMATED, lacking[i])
         for i, k, is_inside in zip(item, step, inside, strict=True)
@@ -233,17 +242,31 @@ def _explain(status: str, lacking: str) -> str:
 
 
 def _spread_covariance(
-    estimate: Estimate, covariance: FloatArray | None, estimated: BoolArray
+    covariance: FloatArray | None, errors: FloatArray, estimated: BoolArray
 ) -> FloatArray:
-    """Return the covariance over all points, zero where there is no number."""
-    if covariance is None:
+    """Return the covariance over all points, zero where there is no number; else variances."""
+    if covariance is None and np.isnan(errors[estimated]).any():
         raise BadUsage(
-            f"the method {estimate.method!r} gave no covariance for {len(estimate.items)} items, "
-            "which a comparison of groups needs; use fewer items"
+            f"the calibration of a group has no standard errors for its {len(errors)} items, which "
+            "a comparison of groups needs; use fewer items, or larger groups"
         )
+    if covariance is None:
+        return np.where(estimated, errors, 0.0) ** 2
     full = np.zeros((len(estimated), len(estimated)))
     full[np.ix_(estimated, estimated)] = covariance
     return full
+
+
+def tell_independent(points: Sequence[Points]) -> tuple[FitWarning, ...]:
+    """Say that errors count as independent, where items are too many for a covariance."""
+    if all(group.covariance.ndim == 2 for group in points):
+        return ()
+    sentence = (
+        f"with {len(points[0].value):,} items there is no covariance of the difficulties, so that "
+        "the errors of different items count as independent; intervals of all items together are "
+        "Bonferroni's"
+    )
+    return (FitWarning(WarningKind.INDEPENDENT, sentence),)
 
 
 def _find_anchors(points: Sequence[Points], anchor: BoolArray) -> tuple[BoolArray, BoolArray]:
@@ -324,7 +347,12 @@ def _compare_by_design(
 
 
 def find_largest_error(points: list[Points], base: int, anchor: BoolArray, level: float) -> float:
-    """Return how many errors wide intervals of all contrasts are that hold together (max-t)."""
+    """Return how many errors wide intervals of all contrasts are that hold together (max-t).
+
+    Infinite where errors count as independent: then the number of contrasts decides (Bonferroni).
+    """
+    if any(group.covariance.ndim == 1 for group in points):
+        return float("inf")
     common, anchors = _find_anchors(points, anchor)
     if points[0].deviation is not None:
         deviation = np.stack([group.centre_deviation(anchors)[:, common] for group in points])
@@ -349,6 +377,9 @@ def find_largest_error(points: list[Points], base: int, anchor: BoolArray, level
 
 def _centred_variance(covariance: FloatArray, anchors: BoolArray) -> FloatArray:
     """Variances of the difficulties less the mean of the anchors."""
+    if covariance.ndim == 1:
+        share = anchors / anchors.sum()
+        return np.asarray(covariance * (1 - 2 * share) + share**2 @ covariance)
     with_mean = covariance[:, anchors].mean(axis=1)
     of_mean = covariance[np.ix_(anchors, anchors)].mean()
     return np.asarray(covariance.diagonal() - 2 * with_mean + of_mean)
@@ -484,7 +515,7 @@ def run_wald(
         z=contrasts.z,
         p_value=contrasts.p_value,
         status=status,
-        warnings=(*split.warnings, *warn_of_small_groups(split)),
+        warnings=(*split.warnings, *warn_of_small_groups(split), *tell_independent(points)),
         method=first.method,
         choice=first.choice,
         step=places.step,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,10 @@ from discreet.types import BoolArray, FloatArray, IndexArray, Int8Array, Int64Ar
 CHUNK_CELLS = 1 << 20
 #: Correlations between all items are a dense matrix: 200 MB here.
 ITEM_LIMIT = 5000
+#: Share of the cells with an answer up to which sums go over answers instead of cells.
+SPARSE = 0.1
+#: Items up to which all components are found; of more only the first, which is much quicker.
+DIRECT = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,20 +241,53 @@ def correlate_residuals(
     if m > ITEM_LIMIT:
         raise BadUsage(f"residual correlations stop at {ITEM_LIMIT} items, found {m}")
     together, count, total, square, product = np.zeros((5, m, m))
-    for chunk in prepared.chunks():
-        answered, weight = chunk.answered.astype(np.float64), prepared.weigh(chunk.persons)
+    for answered, residual, weight in _list_residuals(prepared):
         own = answered if weight is None else answered * weight[:, None]
-        together += answered.T @ answered
+        together += _multiply(answered, answered)
         if weight is not None:
-            count += own.T @ answered
-        total += chunk.residual.T @ own
-        square += (chunk.residual**2).T @ own
-        product += (chunk.residual * own).T @ chunk.residual
+            count += _multiply(own, answered)
+        total += _multiply(residual, own)
+        square += _multiply(residual**2, own)
+        product += _multiply(residual * own, residual)
     count = together if prepared.sample is None else count
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = square - total**2 / count
         q3 = (product - total * total.T / count) / np.sqrt(spread * spread.T)
     return _summarise(prepared.scores.items, q3, together)
+
+
+def _list_residuals(prepared: Prepared) -> Iterator[tuple[Any, Any, FloatArray | None]]:
+    """Yield answers, residuals and weights by chunks of persons; all at once where few answered."""
+    from scipy.sparse import csr_array, vstack
+
+    chunks = (
+        (one.answered.astype(np.float64), one.residual, prepared.weigh(one.persons))
+        for one in prepared.chunks()
+    )
+    cells = prepared.responses.n_persons * len(prepared.item_parameters.items)
+    if prepared.responses.n_answers > SPARSE * cells:
+        yield from chunks
+        return
+    parts = [(csr_array(answered), csr_array(residual)) for answered, residual, _ in chunks]
+    answered, residual = (vstack(part, format="csr") for part in zip(*parts, strict=True))
+    yield answered, residual, prepared.weigh(slice(None))
+
+
+def _multiply(first: Any, second: Any) -> FloatArray:
+    """Return the sums over persons of products of two items' columns."""
+    product = first.T @ second
+    return np.asarray(product.toarray() if hasattr(product, "toarray") else product)
+
+
+def _find_first(q3: FloatArray) -> tuple[float, FloatArray]:
+    """Return the largest eigenvalue and its vector."""
+    if len(q3) <= DIRECT:
+        values, vectors = np.linalg.eigh(q3)
+    else:
+        from scipy.sparse.linalg import eigsh
+
+        values, vectors = eigsh(q3, k=1, which="LA", v0=np.ones(len(q3)))
+    return float(values[-1]), vectors[:, -1]
 
 
 def _summarise(
@@ -259,15 +297,15 @@ def _summarise(
     np.fill_diagonal(q3, 1.0)
     pairs = q3[np.triu_indices(len(items), 1)]
     finite = pairs[~np.isnan(pairs)]
-    values, vectors = np.linalg.eigh(np.where(np.isnan(q3), 0.0, q3))
-    first = vectors[:, -1] * np.sqrt(max(values[-1], 0.0))
+    largest, vector = _find_first(np.where(np.isnan(q3), 0.0, q3))
+    first = vector * np.sqrt(max(largest, 0.0))
     return ResidualCorrelations(
         items=items,
         q3=q3,
         together=together.astype(np.int64),
         mean=float(finite.mean()) if len(finite) else 0.0,
-        eigenvalue=float(values[-1]),
-        share=float(values[-1] / len(items)),
+        eigenvalue=largest,
+        share=largest / len(items),
         loading=first * (1.0 if first.sum() >= 0 else -1.0),
     )
 

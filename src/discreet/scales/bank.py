@@ -315,8 +315,13 @@ def shrink(calibration: Calibration) -> dict[str, float]:
             "they say how far to shrink; give what fit returned with standard errors, a release or "
             "a bank"
         )
-    b, variance = b[use], se[use] ** 2
-    spread = max(float(b.var() - variance.mean()), 0.0)
-    reliability = spread / np.maximum(spread + variance, np.finfo(float).tiny)
-    shrunken = b.mean() + reliability * (b - b.mean())
+    shrunken = draw_to_mean(b[use], se[use])[0]
     return {source.items[i]: float(value) for i, value in zip(use, shrunken, strict=True)}
+
+
+def draw_to_mean(b: FloatArray, se: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+    """Return shrunken difficulties, their reliabilities, and the variance of true difficulties."""
+    variance = se**2
+    spread = max(float(b.var() - variance.mean()), 0.0)
+    reliability = np.where(variance > 0, spread / np.where(variance > 0, spread + variance, 1), 1.0)
+    return b.mean() + reliability * (b - b.mean()), reliability, spread
