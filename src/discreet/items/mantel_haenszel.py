@@ -114,9 +114,15 @@ def match_scores(
     anchors
         Items whose sum is the score; the item itself is always among them.
     """
-    cells = responses.rows(0, responses.n_persons)
+    cells, together = (
+        responses.rows(0, responses.n_persons),
+        group_patterns(responses.store, anchors),
+    )
+    is_anchor = np.isin(np.arange(responses.n_items), anchors)
     for item in range(responses.n_items):
-        entry = group_patterns(responses.store, np.union1d(anchors, [item])).entry
+        entry = together.entry
+        if not is_anchor[item]:
+            entry = group_patterns(responses.store, np.union1d(anchors, [item])).entry
         chosen = np.flatnonzero((cells[:, item] >= 0) & (group >= 0))
         stratum = np.unique(entry[chosen], return_inverse=True)[1].reshape(-1)
         cell = stratum, group[chosen], cells[chosen, item].astype(np.intp)

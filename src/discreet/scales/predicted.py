@@ -213,10 +213,13 @@ def predict_scores(
         for first in range(0, len(codes), step)
     ]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    *numbers, misfit = columns
+    share, se, lower, upper, misfit = columns
     return PredictedScores(
-        responses.persons,
-        *numbers,
+        persons=responses.persons,
+        score=share,
+        se=se,
+        lower=lower,
+        upper=upper,
         answered=(codes >= 0).sum(axis=1),
         misfit=misfit,
         n_items=codes.shape[1],
