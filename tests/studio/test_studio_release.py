@@ -177,13 +177,14 @@ def test_the_spending_report_is_the_command_lines(session, browser):
         assert browser.get(f"/ledgers/ledger-1/spending.{kind}").status_code == 404
 
 
-def test_a_ledger_that_wants_approvals_says_what_to_do(browser, tmp_path):
+def test_a_ledger_that_wants_approvals_says_so_and_has_its_rules(browser, tmp_path):
     path = tmp_path / "signed.db"
     Ledger.create(path, 1.0, approvals=2, policy={"max_epsilon": 0.5})
     post(browser, "/ledgers/open", path=str(path))
     page = browser.get("/ledgers/ledger-1").text
-    assert "discreet steward propose" in page
+    assert "Every release has to be signed by 2 approvers." in page
     assert "epsilon per release at most 0.5" in page
+    assert "discreet steward" not in page
 
 
 # -- releases --------------------------------------------------------------------------------
@@ -465,14 +466,13 @@ def test_without_a_ledger_there_is_no_release(session, browser, lsat_file):
     assert "there is no ledger here" in unescape(refused.text)
 
 
-def test_a_ledger_that_wants_approvals_is_refused_with_what_to_do(browser, lsat_file, tmp_path):
+def test_a_ledger_that_wants_approvals_offers_to_propose(browser, lsat_file, tmp_path):
     Ledger.create(tmp_path / "signed.db", 1.0, approvals=1)
     post(browser, "/ledgers/open", path=str(tmp_path / "signed.db"))
     post(browser, "/releases/unseen", path=str(lsat_file))
-    assert (
-        "signed takes only releases that others have signed" in browser.get("/release/work-1").text
-    )
-    assert ask(browser).status_code == 400
+    page = browser.get(get_ticket(browser)).text
+    assert "signed takes only releases that 1 colleague has signed." in page
+    assert "Propose this release" in page
 
 
 def test_a_policy_gets_the_number_that_was_typed(session, browser, lsat_file, tmp_path, in_place):
@@ -797,7 +797,10 @@ TYPED = {
 
 
 @pytest.mark.parametrize("sort", TYPED)
-def test_the_review_lists_all_that_will_be_used_to_read_the_answers(session, looked_at, sort):
+def test_the_review_lists_all_that_will_be_used_to_read_the_answers(
+    session, looked_at, sort, monkeypatch
+):
+    monkeypatch.setattr(pages.release, "check_columns", lambda *_: None)  # the file has others
     typed = TYPED[sort]
     steps = {"items": "item,steps\nM1,4\nM2,4\nM3,4\n", "name": "steps.csv", "kind": "steps"}
     more = steps if sort == "steps" else {"items": "M1\nM2\nM3"}
@@ -863,3 +866,121 @@ def test_rows_that_are_no_persons_are_taken_out_of_the_file_before_a_release(ses
 def test_the_review_says_why_more_is_left_than_a_subtraction_gives(asked):
     page = unescape(asked.get(get_ticket(asked)).text)
     assert "2 less 1 would be 1. 1.67 is left because" in page
+
+
+# -- colleagues who sign, versions that follow each other, files that are closed -------------------
+
+
+def test_a_release_is_proposed_signed_and_delivered(
+    session, browser, lsat_file, tmp_path, in_place
+):
+    make_ledger(browser, approvals="1")
+    made = post(browser, "/ledgers/ledger-1/key", path=str(tmp_path / "ada.key"))
+    public = re.search(r'value="(ed25519:[^"]+)"', made.text)[1]
+    post(browser, "/ledgers/ledger-1/approver", name="Ada", public_key=public)
+    assert "Ada" in browser.get("/ledgers/ledger-1").text
+    post(browser, "/releases/unseen", path=str(lsat_file))
+    ticket = get_ticket(browser, title="Law school")
+    assert "Make the release" not in browser.get(ticket).text
+    confirm(browser, ticket)
+    assert not list_spent(session)  # nobody has signed
+    address = post(browser, f"{ticket}/propose").headers["location"]
+    page = unescape(browser.get(address).text)
+    assert "1 signature is missing." in page
+    assert "Item1, Item2, Item3, Item4, Item5; 5 in all" in page
+    early = post(browser, f"{address}/deliver", path=str(lsat_file)).headers["location"]
+    confirm(browser, early)
+    fetch(browser, early)
+    assert not list_spent(session)
+    wrong = post(browser, f"{address}/sign", key=str(lsat_file))
+    assert wrong.status_code == 400
+    signed = post(browser, f"{address}/sign", key=str(tmp_path / "ada.key"))
+    assert signed.status_code == 303, unescape(signed.text)
+    assert "Signed by Ada." in browser.get(address).text
+    sent = browser.get(f"{address}/request.json").text
+    (tmp_path / "sent.json").write_text(sent)
+    assert (
+        post(browser, "/requests", path=str(tmp_path / "sent.json")).headers["location"] == address
+    )
+    delivered = post(browser, f"{address}/deliver", path=str(lsat_file)).headers["location"]
+    confirm(browser, delivered)
+    assert "numbers and the promise may be published" in fetch(browser, delivered).text
+    (entry,) = list_spent(session)
+    assert [one["name"] for one in entry.approved_by] == ["Ada"]
+    assert discreet("verify", unpack(browser, session, tmp_path)).code == 0
+    assert "was carried out" in browser.get(address).text
+    assert "carried out" in browser.get("/releases").text
+
+
+@pytest.mark.parametrize(
+    ("said", "name"), [({"person": "pupil_id"}, "person"), ({"reverse": "Item9"}, "reverse")]
+)
+def test_a_column_that_is_not_there_is_told_at_its_field_and_nobody_has_looked(
+    session, asked, said, name
+):
+    refused = ask(asked, kind="steps" if name == "reverse" else "right", **said)
+    assert refused.status_code == 400
+    page = unescape(refused.text)
+    assert "There is no column “" in page
+    field = re.search(rf'<div class="field wrong">\s*<label for="field-{name}">', page)
+    assert field, page
+    assert "Item1" not in page.partition("<main")[2]  # no other name of the file is told
+    assert "Nobody has looked at these answers" in page
+    assert not session.find_seen(session.works["work-1"])
+
+
+def test_problems_stand_at_their_fields(asked):
+    page = unescape(ask(asked, epsilon="much", persons="many").text)
+    wrong = re.findall(r'<div class="field wrong">\s*<label for="field-(\w+)">', page)
+    assert wrong == ["epsilon", "persons"]
+    assert page.count("is no number. Type one") == 2  # above, and at the field
+
+
+def test_a_correction_begins_with_what_was_released_and_follows_it(session, asked, in_place):
+    first = get_ticket(asked, title="Law school", version="1", max_answers="4", number="fixed")
+    confirm(asked, first)
+    fetch(asked, first)
+    (name,) = session.home.list_releases()
+    link = f"/release/work-1?correct={name}"
+    assert link in asked.get(f"/bundles/{name}").text
+    page = unescape(asked.get(link).text)
+    shown = dict(re.findall(r'name="(\w+)" id="field-\w+" value="([^"]*)"', page))
+    assert (shown["title"], shown["version"], shown["supersedes"]) == ("Law school", "2", "1")
+    assert (shown["epsilon"], shown["delta"], shown["persons"]) == ("1", "1e-06", "1000")
+    assert shown["max_answers"] == "4"
+    assert "In use: Law school, 5 items." in page
+    assert re.search(r'value="correction" checked', page)
+    kept = re.search(r'name="kept" value="([^"]+)"', page)[1]
+    terms = {**shown, "kept": kept, "edition": "correction", "reason": "a wrong key"}
+    wrong = ask(asked, items="", **{**terms, "supersedes": "77"})
+    assert "There is no version “77” of “Law school”" in unescape(wrong.text)
+    ticket = get_ticket(asked, items="", **terms)
+    confirm(asked, ticket)
+    assert "version 2, takes the place of version 1" in fetch(asked, ticket).text
+    assert "version 1, replaced by version 2" in asked.get(f"/bundles/{name}").text
+    listed = asked.get("/releases").text
+    assert "version 1, replaced by version 2" in listed
+    assert "version 2, takes the place of version 1" in listed
+    assert "Law school (version 1, replaced by version 2)" in asked.get("/ledgers/ledger-1").text
+
+
+def test_a_file_that_is_closed_leaves_nothing_behind(session, browser, in_place):
+    content = EXAMPLES["lsat.csv"].write()
+    sent = browser.post("/upload", files=[("file", ("mine.csv", content))], headers=ORIGIN)
+    address = sent.headers["location"]
+    browser.get(address)
+    post(browser, address.replace("data", "calibrate"))
+    assert [*session.folder.rglob("mine.csv")]
+    assert "Close this file and delete its copy" in browser.get(address).text
+    assert post(browser, f"{address}/close").headers["location"] == "/"
+    assert not [*session.folder.iterdir()]
+    assert "mine.csv" not in browser.get("/").text
+    assert browser.get(address).status_code == 404
+
+
+def test_a_file_that_was_opened_stays_where_it_is(session, browser, lsat_file, in_place):
+    address = post(browser, "/open", path=str(lsat_file)).headers["location"]
+    browser.get(address)
+    post(browser, f"{address}/close")
+    assert lsat_file.exists()
+    assert not [*session.folder.iterdir()]

@@ -40,7 +40,7 @@ from discreet.publishing.bundle import Published, PublishedRanking, describe_sof
 from discreet.publishing.delivery import (
     DataSource,
     DeliveryTerms,
-    check_allowed,
+    check_spec,
     propose_spec,
     release_spec,
 )
@@ -610,7 +610,7 @@ def preview_release(spec: ReleaseSpec, book: Ledger | None, people: int) -> Prev
     """
     if book is None:
         raise BadUsage("a preview says what will be spent, so it needs the ledger")
-    check_allowed(spec, book)
+    check_spec(spec, book)
     is_counted = spec.budget.neighbours is Neighbours.REPLACE_ONE
     public, identity = replace(spec.public, persons=people if is_counted else None), spec.identity
     source, population = ExactNoise().source, identity.population

@@ -7,7 +7,7 @@ no path, no description and nothing that was counted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -103,8 +103,10 @@ def describe_spending(ledger: Ledger, history: History, language: str = "en") ->
 
 
 def _describe_release(entry: LedgerEntry) -> dict[str, Any]:
+    identity = (entry.order or {}).get("about", {}).get("identity", {})
     return {
         "number": entry.number,
+        **{name: identity[name] for name in ("title", "version", "supersedes") if name in identity},
         "date": entry.reserved_at[:10],
         "population": entry.population,
         "mechanism": entry.spend.mechanism,
@@ -210,6 +212,7 @@ def _list_tables(spending: Mapping[str, Any], tell: Language) -> dict[str, list[
     """Return the two tables: of populations, and of releases."""
     rows, releases = spending["populations"], spending["releases"]
     finished = [tell("yes") if release["finished"] else tell("no") for release in releases]
+    titles = [_name_release(release, releases, tell) for release in releases]
     return {
         "populations": [
             HtmlColumn(tell("population"), _name_all(rows, tell)),
@@ -219,6 +222,7 @@ def _list_tables(spending: Mapping[str, Any], tell: Language) -> dict[str, list[
         ],
         "releases": [
             HtmlColumn(tell("release"), [str(release["number"]) for release in releases]),
+            *([HtmlColumn(tell("title"), titles)] if any(titles) else []),
             HtmlColumn(tell("date"), [release["date"] for release in releases]),
             HtmlColumn(tell("population"), _name_all(releases, tell)),
             HtmlColumn(tell("mechanism"), [release["mechanism"] for release in releases]),
@@ -227,6 +231,21 @@ def _list_tables(spending: Mapping[str, Any], tell: Language) -> dict[str, list[
             HtmlColumn(tell("finished"), finished),
         ],
     }
+
+
+def _name_release(
+    release: Mapping[str, Any], releases: Sequence[Mapping[str, Any]], tell: Language
+) -> str:
+    """Return title and version of a release, and the version by which it was replaced."""
+    title, version = release.get("title", ""), release.get("version", "")
+    later = [
+        one["version"]
+        for one in releases
+        if one.get("title") == title and version and one.get("supersedes") == version
+    ]
+    words = [tell("version {version}", version=version)] if version else []
+    words += [tell("replaced by version {version}", version=later[-1])] if later else []
+    return f"{title} ({', '.join(words)})" if title and words else title
 
 
 def _name_all(rows: list[dict[str, Any]], tell: Language) -> list[str]:

@@ -25,7 +25,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from discreet.atomic import is_refused_by_windows
-from discreet.errors import BadUsage, DiscreetError
+from discreet.errors import BadUsage, DiscreetError, Remedy
 from discreet.html import TEMPLATES
 from discreet.studio.language import refuse, tell
 from discreet.tables.paths import settle_path
@@ -60,8 +60,27 @@ class Field:
     lines: int = 1
 
     def refuse(self, words: str) -> BadUsage:
-        """Return the refusal of what was typed."""
-        return BadUsage(f"{tell.term(self.label)}: {words}")
+        """Return the refusal of what was typed, which is shown at the field."""
+        return refuse_fields({self.name: f"{tell.term(self.label)}: {words}"})
+
+
+def refuse_fields(problems: Mapping[str, str]) -> BadUsage:
+    """Return the refusal of what was typed into some fields, by their names."""
+    refusal = BadUsage(" ".join(map(end_sentence, problems.values())))
+    return refusal.offering(*(Remedy("", {}, name, words) for name, words in problems.items()))
+
+
+class Problem(str):
+    """What a page says of a refusal; ``fields`` has what is said at each field, by its name."""
+
+    fields: Mapping[str, str] = {}
+
+    @classmethod
+    def of(cls, error: DiscreetError) -> Problem:
+        """Return a refusal as a page says it."""
+        problem = cls(error)
+        problem.fields = {one.asks: one.change for one in error.remedies if not one.words}
+        return problem
 
 
 class FieldKind(NamedTuple):
@@ -90,7 +109,7 @@ def load_fields(form: str, **kinds: FieldKind) -> tuple[Field, ...]:
 
 def read_fields(fields: Sequence[Field], sent: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keywords that a form says; those of blank fields are absent."""
-    keywords = {}
+    keywords, problems = {}, {}
     for form_field in fields:
         text = str(sent.get(form_field.name, "")).strip()
         if not text:
@@ -100,7 +119,9 @@ def read_fields(fields: Sequence[Field], sent: Mapping[str, Any]) -> dict[str, A
         try:
             keywords[form_field.name] = form_field.read(text)
         except BadUsage as error:
-            raise form_field.refuse(str(error)) from None
+            problems[form_field.name] = f"{tell.term(form_field.label)}: {error}"
+    if problems:
+        raise refuse_fields(problems)
     return keywords
 
 
@@ -108,9 +129,9 @@ def check_needed(
     fields: Sequence[Field], needed: Sequence[str], entries: Mapping[str, Any], words: str
 ) -> None:
     """Refuse a form that lacks what it needs."""
-    for form_field in fields:
-        if form_field.name in needed and form_field.name not in entries:
-            raise form_field.refuse(words)
+    missing = [one for one in fields if one.name in needed and one.name not in entries]
+    if missing:
+        raise refuse_fields({one.name: f"{tell.term(one.label)}: {words}" for one in missing})
 
 
 def write_fields(fields: Sequence[Field], options: Mapping[str, Any]) -> dict[str, str]:
@@ -199,7 +220,7 @@ def taking_form(
         try:
             return handle(request, sent)
         except DiscreetError as error:
-            return show_again(request, str(error), sent)
+            return show_again(request, Problem.of(error), sent)
 
     async def receive(request: Request) -> Response:
         form = await request.form()

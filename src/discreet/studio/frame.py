@@ -96,6 +96,7 @@ def show(
     done = [one for one in work.runs if one.is_done] if work else []
     frame = {"tell": tell, "languages": LANGUAGES, "secrecy": secrecy, "work": work}
     frame |= {"run": run or (done[-1] if done else None), "waiting": False, "problem": ""}
+    frame["wrong"] = getattr(values.get("problem"), "fields", {})
     page = render(f"studio/{template}", {**frame, **values})
     # Names of files need not be UTF-8; a page must.
     content = page.encode("utf-8", "backslashreplace")

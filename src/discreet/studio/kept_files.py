@@ -13,7 +13,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import file_digest, sha256
 from importlib.resources import files
 from json import JSONDecodeError, dumps, loads
@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 from discreet.atomic import PRIVACY_FILE, PRIVATE_FOLDER, hold_lock, make_folder, write_text
 from discreet.datasets import lsat
 from discreet.errors import BadUsage
+from discreet.privacy.ledger.request import Request
 from discreet.privacy.ledger.values import check_reservation
 from discreet.studio.forms import plain_name
 from discreet.studio.language import refuse
@@ -57,6 +58,21 @@ class Home:
             )
         make_folder(self.ledgers)
         return self.ledgers / f"{name}{ENDING}"
+
+    def list_requests(self) -> dict[str, Path]:
+        """Return the requests for releases that lie here, by their names."""
+        return {path.stem: path for path in sorted((self.place / "requests").glob("[!.]*.json"))}
+
+    def keep_request(self, request: Request) -> str:
+        """Keep a request with every signature that is known of it; return its name."""
+        folder, name = self.place / "requests", str(request.body["nonce"])[:12]
+        make_folder(folder)
+        path = folder / f"{name}.json"
+        if path.exists() and (earlier := Request.load(path)).body == request.body:
+            signatures = {one.public_key: one for one in (*earlier.signatures, *request.signatures)}
+            request = replace(request, signatures=tuple(signatures.values()))
+        request.save(path)
+        return name
 
     @property
     def releases(self) -> Path:

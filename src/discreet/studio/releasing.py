@@ -18,9 +18,11 @@ from typing import Any
 from discreet.answers.protocol import Answers
 from discreet.api.banks import is_bank, read_bank
 from discreet.atomic import PRIVACY_FILE
-from discreet.errors import BadUsage
+from discreet.coding.remedies import list_values
+from discreet.errors import BadUsage, DiscreetError
 from discreet.privacy.accounting import Budget
 from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.request import Request
 from discreet.privacy.mechanisms import mechanisms_for
 from discreet.privacy.protocol import Public
 from discreet.publishing.delivery import (
@@ -44,6 +46,7 @@ from discreet.studio.forms import (
     check_needed,
     load_fields,
     read_fields,
+    refuse_fields,
 )
 from discreet.studio.inspecting import FIELDS as READING
 from discreet.studio.inspecting import counting
@@ -51,6 +54,7 @@ from discreet.studio.jobs import TaskProgress
 from discreet.studio.language import refuse, tell
 from discreet.tables.dataset import is_too_large
 from discreet.tables.lists import read_items, state_reading
+from discreet.tables.opener import read_tables
 from discreet.words import LANGUAGES, mark
 
 
@@ -76,12 +80,15 @@ class ReleaseForm:
         About how many persons there are, as somebody said; for the forecast.
     listed_in
         What the user calls the list of items.
+    request
+        What approvers signed, where the ledger asks for that.
     """
 
     spec: ReleaseSpec
     ledger: Path
     expected: int
     listed_in: str = field(default="", compare=False)
+    request: Path | None = field(default=None, compare=False)
 
     @property
     def items(self) -> ItemList:
@@ -227,6 +234,31 @@ def read_form(
     return ReleaseForm(spec, ledger, expected, listed.shown)
 
 
+#: What names columns of a file.
+COLUMNS = ("person", "item", "response", "order_by", "reverse")
+
+
+def check_columns(source: Path, form: ReleaseForm) -> None:
+    """Refuse names of columns that the file has not; nothing else of the file is told."""
+    stated = form.spec.reading
+    typed = {one: stated[one] for one in COLUMNS if one in stated}
+    if "layout" in stated or not typed:
+        typed.pop("reverse", None)  # in long tables these are no columns
+    try:
+        reading = state_reading({k: v for k, v in stated.items() if k not in typed})
+        names = read_tables(source, lambda tables: {*next(tables).names}, reading=reading)
+    except DiscreetError:
+        return  # what else is wrong is said once it is read
+    problems = {}
+    for part in FILE:
+        columns = list_values(typed.get(part.name))
+        if absent := [column for column in columns if column not in names]:
+            words = tell("There is no column “{column}” in the file.", column=absent[0])
+            problems[part.name] = f"{tell.term(part.label)}: {words}"
+    if problems:
+        raise refuse_fields(problems)
+
+
 def write_form(form: ReleaseForm) -> dict[str, str]:
     """Return what stands in the form that says the same, but for the account."""
     keywords, budget = form.list_keywords(), form.spec.budget
@@ -310,7 +342,8 @@ def make(
     with _open(progress, source, spec.reading, spec.public) as answers:
         progress.commit()
         progress.begin(mark("Charging the ledger, drawing the noise, writing the release"))
-        delivery = DeliveryTerms(ledger, out=out, reservation=reservation)
+        request = None if terms.request is None else Request.load(terms.request)
+        delivery = DeliveryTerms(ledger, out=out, request=request, reservation=reservation)
         data = DataSource(answers, words=spec.reading)
         release_spec(data, replace(spec, reading={}), delivery)
     return out.name

@@ -34,13 +34,23 @@ from discreet.studio.frame import Secrecy, go, own_page, session_of, show
 from discreet.studio.jobs import StudioJob, explain, usual_memory
 from discreet.studio.kept_files import Home, private_folder
 from discreet.studio.language import not_found, tell
-from discreet.studio.pages import calibrate, data, ledgers, persons, plan, release, releases, report
+from discreet.studio.pages import (
+    calibrate,
+    data,
+    ledgers,
+    persons,
+    plan,
+    release,
+    releases,
+    report,
+    requests,
+)
 from discreet.studio.safety import LOOPBACK, Guard, Keys
 from discreet.studio.session import StudioSession
 from discreet.tables.paths import settle_path
 
 #: A page is a module with ``ROUTES``; another one is added here.
-PAGES = (data, calibrate, report, persons, plan, ledgers, releases, release)
+PAGES = (data, calibrate, report, persons, plan, ledgers, releases, release, requests)
 
 #: Files that pages load; nothing else is served by its name.
 FILES = {

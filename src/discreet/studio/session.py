@@ -7,6 +7,7 @@ own, so that two tabs may hold two of them.
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -82,6 +83,8 @@ class Work:
         Whether somebody looked at it in an earlier run of the studio.
     earlier
         The settings of calibrations of earlier runs.
+    jobs
+        All that were begun for it.
     """
 
     name: str
@@ -93,6 +96,7 @@ class Work:
     runs: tuple[CalibrationRun, ...] = ()
     was_seen: bool = False
     earlier: tuple[Mapping[str, Any], ...] = ()
+    jobs: tuple[StudioJob, ...] = ()
 
     def find_run(self, name: str) -> CalibrationRun | None:
         """Return a calibration by its name."""
@@ -203,6 +207,23 @@ class StudioSession:
         different = [run for n, run in enumerate(runs) if run not in runs[:n]]
         kept = {"options": dict(work.options), "runs": different[-MOST_RUNS:], "seen": True}
         self.recent.add(work.shown, digest=work.digest, **kept)
+
+    def owns(self, work: Work) -> bool:
+        """Say whether a file is a copy of ours, which goes when it is closed."""
+        return self.folder in work.source.parents
+
+    def close(self, work: Work) -> None:
+        """Forget a file, and remove its copy and all that was made of it here."""
+        with self._lock:
+            self.works.pop(work.name, None)
+            self.drafts.pop(work.name, None)
+        for job in work.jobs:
+            job.cancel()
+            shutil.rmtree(job.folder, ignore_errors=True)
+        self.recent.forget(work.digest or work.shown)
+        if self.owns(work) and work.source.parent != self.folder / EXAMPLES_FOLDER:
+            part = work.source.relative_to(self.folder).parts[0]
+            shutil.rmtree(self.folder / part, ignore_errors=True)
 
     def change(self, name: str, change: Callable[[Work], Mapping[str, Any]]) -> Work:
         """Change fields of a work; two requests at a time do it one after the other."""

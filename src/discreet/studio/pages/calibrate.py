@@ -121,7 +121,7 @@ def _begin(session: StudioSession, work: Work, settings: Mapping[str, Any]) -> C
         task = calibrate_ratings if view.summary and view.summary.raters else calibrate
         job = session.jobs.start(mark("Calibration of {file}"), task, **arguments)
         run = CalibrationRun(job, chosen, dict(now.options), view.shown, folder)
-        return {"runs": (*now.runs, run)}
+        return {"runs": (*now.runs, run), "jobs": (*now.jobs, job)}
 
     changed = session.change(work.name, start)
     run = _find_same(changed, settings)

@@ -73,7 +73,7 @@ def welcome(request: Request, problem: str = "", _: Mapping[str, str] | None = N
     values = {
         "problem": problem,
         "examples": EXAMPLES.values(),
-        "works": [(work, _say_state(work)) for work in session.works.values()],
+        "works": [(one, _say_state(one), session.owns(one)) for one in session.works.values()],
         "recent": recent,
         "kept_in": session.recent.place,
         "most": f"{session.most_bytes / 1e9:g}",
@@ -184,6 +184,13 @@ def forget(request: Request, sent: dict[str, str]) -> Response:
     return go("/")
 
 
+async def close(request: Request) -> Response:
+    """Close a file, and delete its copy and what was made of it."""
+    session = session_of(request)
+    await run_in_threadpool(session.close, work_of(request))
+    return go("/")
+
+
 # -- what a file holds -----------------------------------------------------------------------
 
 LETTERS = "ABCDEFGH"
@@ -195,6 +202,7 @@ def show_data(
     """Show what was found in the file; begin to read it where nobody has."""
     work, job = begin_reading(session_of(request), work_of(request))
     values = {**show_job(job), "view": None, "problem": problem, "sent": sent or {}}
+    values["is_copy"] = session_of(request).owns(work)
     if job.state is JobState.DONE:
         values |= _describe(work, job)
         if work.options:
@@ -209,7 +217,8 @@ def begin_reading(session: StudioSession, work: Work) -> tuple[Work, StudioJob]:
         if now.reading is not None:
             return {}
         arguments = {"source": now.source, "name": now.shown, "options": dict(now.options)}
-        return {"reading": session.jobs.start(mark("Reading {file}"), look, **arguments)}
+        job = session.jobs.start(mark("Reading {file}"), look, **arguments)
+        return {"reading": job, "jobs": (*now.jobs, job)}
 
     work = session.change(work.name, begin)
     return work, cast("StudioJob", work.reading)
@@ -429,5 +438,6 @@ ROUTES = (
     Route("/data/{work}", show_data),
     Route("/data/{work}", taking_form(change_reading, show_data), methods=["POST"]),
     Route("/data/{work}/again", read_again, methods=["POST"]),
+    Route("/data/{work}/close", close, methods=["POST"]),
     Route(f"/data/{{work}}/{KEY_FILE}", send_key),
 )

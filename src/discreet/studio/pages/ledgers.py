@@ -17,12 +17,14 @@ from starlette.routing import Route
 from discreet.errors import DiscreetError
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.balance import History
+from discreet.privacy.ledger.policy import Approver
 from discreet.privacy.ledger.populations import (
     Declaration,
     Populations,
     check_declaration,
     read_declarations,
 )
+from discreet.privacy.ledger.request import find_public, write_key
 from discreet.publishing.delivery import explain_resuming, list_waiting
 from discreet.report.spending import (
     describe_spending,
@@ -33,6 +35,7 @@ from discreet.report.spending import (
 from discreet.studio.forms import (
     LIST,
     NUMBER,
+    WHOLE,
     check_needed,
     find_path,
     load_fields,
@@ -45,7 +48,10 @@ from discreet.studio.language import not_found, tell
 from discreet.studio.session import StudioSession
 
 #: What can be said about a new ledger.
-FIELDS = load_fields("ledger", epsilon=NUMBER, delta=NUMBER, populations=LIST)
+FIELDS = load_fields("ledger", epsilon=NUMBER, delta=NUMBER, populations=LIST, approvals=WHOLE)
+
+#: Who approves, and a key to sign with.
+APPROVER, KEY_FIELDS = load_fields("approver"), load_fields("signing_key")
 
 #: What can be said about a population.
 DECLARED = load_fields("population", contains=LIST, disjoint=LIST)
@@ -180,7 +186,10 @@ def show_ledger(
         "policy": [] if ledger.policy is None else ledger.policy.describe(),
         "waiting_for": [(entry, explain_resuming(ledger, entry)) for entry in waiting],
         "fields": DECLARED,
-        "said": {**write_fields(DECLARED, {}), **(form_values or {})},
+        "board": ledger.board(),
+        "approver": APPROVER,
+        "key_fields": KEY_FIELDS,
+        "said": {**write_fields((*DECLARED, *APPROVER), {}), **(form_values or {})},
         "same": Same(python, f"discreet ledger show {quote(path)}"),
     }
     return show("ledger.html", values, Secrecy.LEDGER)
@@ -193,6 +202,22 @@ def declare(request: Request, sent: dict[str, str]) -> Response:
     check_needed(DECLARED, ("population",), keywords, words)
     Ledger.open(path_of(request)).declare(keywords.pop("population"), **keywords)
     return go(f"/ledgers/{request.path_params['ledger']}")
+
+
+def enter_approver(request: Request, sent: dict[str, str]) -> Response:
+    """Enter somebody who signs releases, while there are fewer than the ledger asks for."""
+    words = read_fields(APPROVER, sent)
+    check_needed(APPROVER, ("name", "public_key"), words, tell("this field is blank."))
+    approver = Approver(words["name"], find_public(words["public_key"]))
+    Ledger.open(path_of(request)).change_approvers(approver)
+    return go(f"/ledgers/{request.path_params['ledger']}")
+
+
+def make_key(request: Request, sent: dict[str, str]) -> Response:
+    """Make a signing key; its public half stands in the form of an approver then."""
+    words = read_fields(KEY_FIELDS, sent)
+    public = write_key(find_path(words.get("path", "")), words.get("passphrase"))
+    return show_ledger(request, "", {"public_key": public})
 
 
 #: What a spending report can be written as, by its ending.
@@ -224,5 +249,7 @@ ROUTES = (
     Route("/ledgers/forget", taking_form(forget, show_ledgers), methods=["POST"]),
     Route("/ledgers/{ledger}", show_ledger),
     Route("/ledgers/{ledger}", taking_form(declare, show_ledger), methods=["POST"]),
+    Route("/ledgers/{ledger}/approver", taking_form(enter_approver, show_ledger), methods=["POST"]),
+    Route("/ledgers/{ledger}/key", taking_form(make_key, show_ledger), methods=["POST"]),
     Route("/ledgers/{ledger}/spending.{kind}", send_report),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,15 +21,20 @@ from discreet.planning.study import Setting
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.balance import LedgerEntry
+from discreet.privacy.ledger.request import as_request
 from discreet.privacy.protocol import Order
 from discreet.publishing.delivery import find_charged
+from discreet.publishing.identity import Identity
+from discreet.publishing.verification import read_published
 from discreet.report.statement import list_nist_points, make_statement, name_population
 from discreet.studio.forms import (
+    Problem,
     Upload,
     end_sentence,
     find_path,
     read_number,
     receive_form,
+    refuse_fields,
     taking_form,
     write_fields,
 )
@@ -49,22 +54,27 @@ from discreet.studio.frame import (
 from discreet.studio.jobs import JobState
 from discreet.studio.language import not_found, refuse, say_plainly, tell
 from discreet.studio.pages.data import find_look
-from discreet.studio.pages.ledgers import ListedLedger, list_ledgers
+from discreet.studio.pages.ledgers import ListedLedger, list_ledgers, look_up
 from discreet.studio.releasing import (
     ABOUT,
     ACCOUNT,
     ASKED,
+    CORRECTION,
+    COUNTED,
     EDITION,
     FIELDS,
     FILE,
+    FIXED,
     KIND,
     NOT_RELEASED,
     PERSON_FIELD,
     PROTECTION,
+    STEPS,
     STUDY,
     WRITTEN,
     ListedItems,
     ReleaseForm,
+    check_columns,
     finish,
     list_words,
     make,
@@ -112,7 +122,6 @@ def show_form(
         "sections": SECTIONS,
         "marks": {name: kind for kind, names in ASKED.items() for name in names},
         "account": replace(ACCOUNT, choices={name: one[2] for name, one in accounts.items()}),
-        "signed": [one.title for one in ledgers if one.ledger and one.ledger.approvals],
         "said": {**write_fields((*FIELDS, *FILE), {}), **BESIDE, **changed},
         "kept": session.lists.get(changed.get("kept", "")),
     }
@@ -123,7 +132,7 @@ def _list_accounts(ledgers: list[ListedLedger]) -> dict[str, tuple[Path, str, st
     """Return ledgers with each population, by what stands for them in the form, and in words."""
     accounts = {}
     for listed in ledgers:
-        if listed.ledger is None or listed.history is None or listed.ledger.approvals:
+        if listed.ledger is None or listed.history is None:
             continue
         for name in (EVERYONE, *listed.history.populations.names):
             left, limit = listed.history.left(name)[0], listed.ledger.limit.epsilon
@@ -137,6 +146,8 @@ def _list_accounts(ledgers: list[ListedLedger]) -> dict[str, tuple[Path, str, st
 
 def _say_before(session: StudioSession, work: Work, query: Mapping[str, str]) -> Mapping[str, str]:
     """Return what the form begins with: a ticket to be changed, a draft, or what a plan says."""
+    if corrected := session.home.list_releases().get(query.get("correct", "")):
+        return {**USUAL, **_correct(session, read_published(corrected).record)}
     ticket = session.tickets.get(query.get("from", ""))
     if ticket is None or ticket.terms is None:
         planned = {part.name: query[part.name] for part in FIELDS if part.name in query}
@@ -149,13 +160,50 @@ def _say_before(session: StudioSession, work: Work, query: Mapping[str, str]) ->
     }
 
 
+def _correct(session: StudioSession, record: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the form of a correction begins with: all that the release says of itself."""
+    identity, guarantee = record.get("identity", {}), record["guarantee"]
+    version = str(identity.get("version", ""))
+    steps = dict(zip(record["items"], record["steps"], strict=True))
+    items = steps if max(steps.values()) > 1 else [*steps]
+    design = record["design"]
+    stated = {
+        **record.get("reading", {}),
+        **{name: identity.get(name, "") for name in ("title", "language")},
+        "version": str(int(version) + 1) if version.isdigit() else "",
+        "supersedes": version,
+        **{name: guarantee[name] for name in ("epsilon", "delta", "neighbours")},
+        "persons": record["persons"] or "",
+        "number": FIXED if record["number_fixed"] else COUNTED,
+        "max_answers": record["max_answers"] if record["max_answers"] < len(steps) else "",
+        "design": "" if design == "unknown" else design,
+        "mechanism": "" if record["chosen_by"] == "auto" else record["mechanism"],
+        "lowest": record["lowest"] or "",
+    }
+    fields = (*FIELDS, *FILE)
+    return {
+        **{one.name: one.write(stated[one.name]) for one in fields if stated.get(one.name)},
+        "kind": STEPS if isinstance(items, dict) else "right",
+        "edition": CORRECTION,
+        "kept": session.keep_list(ListedItems(items, identity.get("title", ""))),
+        "account": next(
+            (
+                f"{one.name}/{record['account']['population']}"
+                for one in list_ledgers(session)
+                if one.ledger and one.ledger.id == guarantee.get("ledger")
+            ),
+            "",
+        ),
+    }
+
+
 async def take_terms(request: Request) -> Response:
     """Take the terms, and lead on to what they cost."""
     session = session_of(request)
     try:
         sent = await receive_form(request, session.folder, session.most_bytes)
     except BadUsage as error:
-        return show_form(request, str(error))
+        return show_form(request, Problem.of(error))
     return await run_in_threadpool(_take, request, sent)
 
 
@@ -170,9 +218,11 @@ def _take(request: Request, sent: Upload) -> Response:
         form_values["kept"] = session.keep_list(listed)
         words = list_words(work.options, form_values)
         terms = read_form(form_values, listed, accounts, words)
+        check_columns(work.source, terms)
+        _check_correction(session, terms)
         terms.preview()
     except DiscreetError as error:
-        return show_form(request, str(error), form_values)
+        return show_form(request, Problem.of(error), form_values)
     name = Ledger.name_reservation()
     folder = session.home.place_release(terms.spec.identity.title, name)
     session.note_seen(Ticket(name, work, terms, terms.ledger, folder))
@@ -187,12 +237,54 @@ def _find_items(session: StudioSession, work: Work, sent: Upload) -> ListedItems
         path = find_path(typed)
         if not path.is_file():
             words = tell("there is no such file. Check where the list of items is.")
-            raise BadUsage(f"{path}: {words}")
+            raise refuse_fields({"items_path": f"{path}: {words}"})
         return read_listed(path, str(path), work.source)
     listed_items = session.lists.get(sent.fields.get("kept", ""))
     if listed_items is None:
-        raise refuse("There is no list of items. Choose a file with one item in each line.")
+        words = tell("There is no list of items. Choose a file with one item in each line.")
+        raise refuse_fields({"file": words})
     return listed_items
+
+
+def list_versions(session: StudioSession, title: str) -> list[Identity]:
+    """Return who the releases of a title are, of all ledgers and of those that lie here."""
+    orders = (
+        (entry.order or {}).get("about", {}).get("identity", {})
+        for one in list_ledgers(session)
+        for entry in (one.history.entries if one.history else ())
+    )
+    known = [Identity(**identity) for identity in orders if identity.get("title") == title]
+    return [*{one.version: one for one in known}.values()]
+
+
+def say_versions(identity: Identity, versions: Iterable[Identity]) -> str:
+    """Say which version a release is, which one it replaces, and which one replaces it."""
+    words = [tell("version {version}", version=identity.version)] if identity.version else []
+    if identity.supersedes:
+        words.append(tell("takes the place of version {version}", version=identity.supersedes))
+    later = [
+        one.version for one in versions if one.supersedes and one.supersedes == identity.version
+    ]
+    if later:
+        words.append(tell("replaced by version {version}", version=later[-1]))
+    return ", ".join(words)
+
+
+def _check_correction(session: StudioSession, terms: ReleaseForm) -> None:
+    """Refuse a correction of a version that there is not."""
+    identity = terms.spec.identity
+    if not identity.supersedes:
+        return
+    versions = [one.version for one in list_versions(session, identity.title)]
+    if identity.supersedes not in versions:
+        words = tell(
+            "There is no version “{version}” of “{title}” in the ledgers here. There are: "
+            "{versions}.",
+            version=identity.supersedes,
+            title=identity.title,
+            versions=", ".join(versions) or tell("none"),
+        )
+        raise refuse_fields({"supersedes": words})
 
 
 # -- a ticket: what it costs, and making it --------------------------------------------------
@@ -260,7 +352,14 @@ def _show_review(request: Request, ticket: Ticket, problem: str) -> Response:
         values, problem = {"refused": True}, problem or str(error)
     work = session.works.get(ticket.work.name, ticket.work)
     values |= {"seen": session.find_seen(work), "was_refused": session.was_refused(work)}
-    values |= {"problem": problem, "twin": session.find_same(ticket), "terms": ticket.terms}
+    ledger = None if ticket.terms.request else look_up("", ticket.ledger).ledger
+    approvals = ledger.approvals if ledger else 0
+    values |= {
+        "approvals": approvals,
+        "problem": problem,
+        "twin": session.find_same(ticket),
+        "terms": ticket.terms,
+    }
     return _show_page("review.html", ticket, {**values, "same": write_release(ticket)})
 
 
@@ -346,6 +445,8 @@ def confirm(request: Request, sent: dict[str, str]) -> Response:
         return go(f"/releases/{ticket.name}")
     if ticket.terms and not _is_paid(ticket):
         _check_typed(sent.get("epsilon", ""), ticket.terms.spec.budget.epsilon)
+        signed = ticket.terms.request
+        Ledger.open(ticket.ledger).check_release(as_request(signed) if signed else None)
     session.note_seen(ticket)
     used = session.begin(ticket.name, partial(start_release, session))
     return go(f"/releases/{used.name}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -21,7 +21,10 @@ from discreet.errors import DiscreetError
 from discreet.html import HtmlColumn
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.balance import LedgerEntry
+from discreet.privacy.ledger.request import Request as Proposal
 from discreet.publishing.delivery import list_waiting
+from discreet.publishing.identity import Identity
+from discreet.publishing.requests import describe_request
 from discreet.publishing.verification import check_bundle, read_published
 from discreet.report.drawings import draw_difficulties
 from discreet.report.pictures import difficulty_rows
@@ -32,7 +35,8 @@ from discreet.studio.frame import Same, Secrecy, go, send_bytes, session_of, sho
 from discreet.studio.jobs import JobState
 from discreet.studio.language import not_found, tell
 from discreet.studio.pages.ledgers import ListedLedger, list_ledgers, path_of
-from discreet.studio.pages.release import start_release, write_release
+from discreet.studio.pages.release import list_versions, say_versions, start_release, write_release
+from discreet.studio.pages.requests import list_proposed
 from discreet.studio.safety import SANDBOX
 from discreet.studio.session import StudioSession, Ticket
 from discreet.tables.paths import find_files
@@ -43,16 +47,25 @@ PAGE = "report.html"
 
 @dataclass(frozen=True)
 class Made:
-    """A release that lies here: its record, or why it cannot be shown."""
+    """A release that lies here: its record, or why it cannot be shown.
+
+    ``chain`` says which version it is, which one it replaces, and which one replaces it.
+    """
 
     path: Path
     record: Mapping[str, Any] = field(default_factory=dict)
     problem: str = ""
+    chain: str = ""
 
     @property
     def title(self) -> str:
         """What it calls itself, or where it lies."""
-        return str(self.record.get("identity", {}).get("title") or self.path.name)
+        return self.identity.title or self.path.name
+
+    @property
+    def identity(self) -> Identity:
+        """Who it is."""
+        return Identity(**self.record.get("identity", {}))
 
 
 def look_up(path: Path) -> Made:
@@ -61,6 +74,12 @@ def look_up(path: Path) -> Made:
         return Made(path, check_bundle(path))
     except (DiscreetError, OSError) as error:
         return Made(path, problem=str(error))
+
+
+def chain_up(session: StudioSession, made: Made) -> Made:
+    """Return a release with its place among the versions of its title."""
+    versions = list_versions(session, made.identity.title)
+    return replace(made, chain=say_versions(made.identity, versions))
 
 
 def find_waiting(session: StudioSession) -> list[tuple[ListedLedger, LedgerEntry]]:
@@ -88,7 +107,10 @@ def show_releases(
         "problem": problem,
         "running": [one for one in session.tickets.values() if _is_running(one)],
         "waiting_for": find_waiting(session),
-        "made": [look_up(path) for path in session.home.list_releases().values()],
+        "made": [
+            chain_up(session, look_up(path)) for path in session.home.list_releases().values()
+        ],
+        "proposed": list_proposed(session),
         "home": session.home.releases,
         "put_away": session.home.put_away,
         "works": list(session.works.values()),
@@ -102,7 +124,15 @@ def open_unseen(request: Request, sent: dict[str, str]) -> Response:
     path = find_path(sent.get("path", ""))
     find_files(path)
     session.recent.add(path)
-    return go(f"/release/{session.open(path).name}")
+    correct = sent.get("correct", "")
+    return go(f"/release/{session.open(path).name}{correct and f'?correct={correct}'}")
+
+
+def bring_request(request: Request, sent: dict[str, str]) -> Response:
+    """Take a request that a colleague sent, or the same one with more signatures."""
+    brought = Proposal.load(find_path(sent.get("path", "")))
+    describe_request(brought)  # refuses what cannot be shown completely
+    return go(f"/requests/{session_of(request).home.keep_request(brought)}")
 
 
 def resume(request: Request, sent: dict[str, str]) -> Response:
@@ -140,7 +170,7 @@ def _checked(request: Request) -> Path:
 def show_bundle(request: Request) -> Response:
     """Show a release."""
     path = folder_of(request)
-    bundle = look_up(path)
+    bundle = chain_up(session_of(request), look_up(path))
     if bundle.problem:
         return show_releases(request, bundle.problem)
     published = read_published(path)
@@ -206,6 +236,7 @@ def put_away(request: Request, _: dict[str, str]) -> Response:
 ROUTES = (
     Route("/releases", show_releases),
     Route("/releases/unseen", taking_form(open_unseen, show_releases), methods=["POST"]),
+    Route("/requests", taking_form(bring_request, show_releases), methods=["POST"]),
     Route("/ledgers/{ledger}/resume", taking_form(resume, show_releases), methods=["POST"]),
     Route("/bundles/{bundle}", show_bundle),
     Route("/bundles/{bundle}/page", send_page),
