@@ -164,10 +164,14 @@ def list_kinds(result: type) -> dict[str, type]:
 @cache
 def _list_parts(kind: type) -> frozenset[type]:
     """Return a class of this library with those that its annotations name, and theirs."""
-    if not kind.__module__.startswith("discreet."):
-        return frozenset()
-    annotations = get_type_hints(kind).values()
-    return frozenset({kind}).union(*map(_list_parts, _list_classes(annotations)))
+    parts: set[type] = set()
+    waiting = {kind}
+    while waiting:
+        part = waiting.pop()
+        if part not in parts and part.__module__.startswith("discreet."):
+            parts.add(part)
+            waiting |= _list_classes(get_type_hints(part).values())
+    return frozenset(parts)
 
 
 def _list_classes(annotations: Iterable[Any]) -> set[type]:

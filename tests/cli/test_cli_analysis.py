@@ -292,6 +292,9 @@ def test_link_prints_the_shift_and_the_common_items(place):
     expected = TRUTH[:6].mean() * -1 + TRUTH[2:].mean()
     assert document["shift"] == pytest.approx(expected, abs=4 * document["se"])
     assert [row["item"] for row in document["items"]] == NAMES[2:6]
+    assert "Every se includes the scatter of the items" in ended.out
+    for row in document["items"]:
+        assert row["z"] == pytest.approx(row["drift"] / row["se"])
 
 
 def test_link_writes_the_moved_calibration_and_it_scores(place, tmp_path):

@@ -392,3 +392,23 @@ def test_a_page_has_no_empty_column_and_calls_the_ends_of_a_scale_scores(made):
     assert "Persons count by their sampling weights." in page
     assert "lowest score" in page
     assert "all wrong" not in page
+
+
+def test_sums_are_those_of_the_file(tmp_path):
+    """Answers go from 2 to 4; the second item is turned round, nobody takes 2 in the last."""
+    rng = np.random.default_rng(5)
+    away = rng.normal(0, 1.5, (300, 1)) + rng.normal(size=(300, 4))
+    codes = 2 + (away > -0.7).astype(int) + (away > 0.7)
+    codes[:, 3] = np.maximum(codes[:, 3], 3)
+    told = codes.copy()
+    told[:, 1] = 6 - told[:, 1]
+    place = tmp_path / "told.csv"
+    place.write_text("a,b,c,d\n" + "\n".join(",".join(map(str, row)) for row in told.tolist()))
+    answers = discreet.read_responses(place, lowest=2, steps=2, reverse=["b"])
+    estimate = discreet.fit(answers)
+    assert discreet.score(answers, estimate).score.tolist() == codes.sum(axis=1).tolist()
+    tables = diagnose_test(estimate, diagnose(answers, estimate)).tables
+    assert tables["items"].columns["score"] == codes.sum(axis=0).tolist()
+    scores = tables["raw_scores"].columns["score"]
+    assert (scores[0], scores[-1]) == (2 + 2 + 2 + 3, 4 * 4)
+    assert tables["raw_scores"].about.endswith("turned round, from 9 to 16.")

@@ -572,3 +572,34 @@ def test_few_items_or_persons_say_nothing_about_errors_of_abilities():
     assert measures.compare_halves(code, b, ability, se) is not None
     assert measures.compare_halves(code[:, :7], b[:7], ability, se[:7]) is None
     assert measures.compare_halves(code[:29], b, ability[:29], se) is None
+
+
+# --- items that differ between groups -----------------------------------------------------------
+
+
+def test_what_ends_where_items_are_split_by_group_is_part_of_that_finding():
+    """Three of 12 items are 2 logits harder for half of 600 persons, and so share more."""
+    rng = np.random.default_rng(8)
+    focal = np.arange(600) % 2 == 1
+    away = rng.normal(size=(600, 1)) - np.linspace(-1.5, 1.5, 12)
+    away[:, :3] -= 2.0 * focal[:, None]
+    cells = (rng.random(away.shape) < 1 / (1 + np.exp(-away))).astype(float)
+    plain = discreet.Responses.from_array(cells)
+    answers = discreet.Responses(
+        plain.items, None, plain.store, groups={"sex": np.where(focal, "f", "m")}
+    )
+    found = check_model(answers)
+    assert set(found.study.resolved.items) == {"0", "1", "2"}
+    assert {"0:f", "0:m"} <= set(found.study.resolved.estimate.items)
+    findings, _ = find_problems(found.estimate, found.study)
+    (groups,) = [one for one in findings if "work differently in groups" in one.title]
+    ended = {one.title for one in groups.consequences}
+    assert any("depends on each other" in title for title in ended)
+    assert any("answered unexpectedly" in title for title in ended)
+    assert not ended & {one.title for one in findings}
+    test = by_name(found)["person fit"]
+    assert test.verdict == "holds"
+    assert test.found.startswith("With ")
+    left = found.study.resolved.study.small_chances
+    assert test.statistic == left.share <= left.limit < found.study.small_chances.share
+    assert read_value(write_value(found.study)).resolved.study.small_chances == left

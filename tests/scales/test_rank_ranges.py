@@ -335,3 +335,15 @@ def test_objects_are_ranked_in_words_of_objects():
     assert list(found.to_dict()) == ["object", "strength", "first", "last"]
     assert found.items[0] == "ash"
     assert "strongest first" in found.describe()[0]
+
+
+def test_beside_ranks_nothing_is_surely_in_the_top_that_may_rank_below_it():
+    """Three items lie 3.4 standard errors above the others: enough for the top, not for ranks."""
+    estimate = make([*[3.4 * 0.1 * np.sqrt(2 * 30 / 29)] * 3, *[0.0] * 27])
+    alone, ranges = discreet.rank(estimate, 3), discreet.rank_ranges(estimate)
+    assert alone.bar < 3.4 < ranges.bar
+    assert len(alone.surely_in) == 3
+    both = ranges.narrow(alone)
+    assert both.surely_in == ()
+    assert set(both.possibly_in) == set(ranges.items)
+    assert ranges.narrow(discreet.rank(make([5.0, 2.0, 0.0]), 2)).surely_in == ("q0", "q1")

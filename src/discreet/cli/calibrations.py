@@ -102,6 +102,8 @@ def _show_steps(
     """Call columns as they are called with steps, and add one for each threshold."""
     called = {"difficulty": "location", "right": "score"}
     renamed_columns = {called.get(name, name): values for name, values in columns.items()}
+    if estimate.sums is not None:
+        renamed_columns["score"] = estimate.sums
     steps = {
         f"threshold_{k}": thresholds.tolist()
         for k, thresholds in enumerate(estimate.thresholds.T, start=1)

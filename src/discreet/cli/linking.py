@@ -80,6 +80,7 @@ def top(
     with working("Comparing items"):
         ranking = rank(estimate, k, easiest=easiest, level=level)
         ranges = rank_ranges(estimate, easiest=easiest, level=level)
+        ranking = ranges.narrow(ranking)
     names = {name: list(getattr(ranking, name)) for name in RANKED}
     estimation = {"gap": ranking.gap, "method": estimate.method, "choice": estimate.choice}
     columns = ranges.to_dict()
@@ -416,6 +417,8 @@ def _print_link(linkage: Link) -> None:
     columns = linkage.to_dict()
     columns["link"] = ["left out" if is_flagged else "used" for is_flagged in columns["flagged"]]
     print_columns(columns, (linkage.by.removesuffix("s"), "drift", "se", "z", "link"))
+    say()
+    say(f"Every se includes the scatter of the {linkage.by}: {linkage.scatter:.3f} logits.")
 
 
 KnownCalibration = Annotated[

@@ -35,7 +35,7 @@ from discreet.items.cutoffs import (
     simulate_cutoffs,
 )
 from discreet.items.dependence import Dependence, find_dependence
-from discreet.items.dif import DifTable, find_dif
+from discreet.items.dif import FEWEST_ANCHORS, DifTable, find_dif, list_differing
 from discreet.items.dimensionality import Alpha, Dimensionality, find_dimensions, measure_alpha
 from discreet.items.distractors import Distractors, analyse_distractors
 from discreet.items.fit import CategoryFit, ItemFit, Reliability, measure_fit
@@ -50,6 +50,7 @@ from discreet.items.likelihood_ratios import (
 from discreet.items.martin_loef import MartinLoefTest, run_martin_loef
 from discreet.items.mislabelled import Mislabelled, find_mislabelled
 from discreet.items.residuals import ITEM_LIMIT, ResidualCorrelations, correlate_residuals
+from discreet.items.resolving import name_split, split_items
 from discreet.items.tables import (
     flag_persons,
     tabulate_misfits,
@@ -57,12 +58,14 @@ from discreet.items.tables import (
     tabulate_persons,
     tabulate_unexpected,
 )
+from discreet.models.calibrate import calibrate
 from discreet.models.categories import RATING_SCALE, leave_unused, match_categories
+from discreet.models.methods import METHODS
 from discreet.persons.measures import HalvesTest
 from discreet.persons.scoring import score
 from discreet.results.estimate import Estimate, Status
 from discreet.schema import Count
-from discreet.tabular import AnalysisTable, Columns, Tabular
+from discreet.tabular import AnalysisTable, Columns, Tabular, brief_repr
 
 #: Cells (persons times items) that are looked at; above, an even sample of the persons is. That
 #: takes some seconds, and more persons would hardly change the two digits shown.
@@ -124,6 +127,8 @@ class Study(Tabular):
     differences
         Differential functioning for every group column that could be compared; ``None`` without
         groups.
+    resolved
+        The same with the items that differ between groups split by group; ``None`` without any.
     misfits, unexpected
         The least expected persons, and the least expected answers.
     sampled
@@ -161,6 +166,7 @@ class Study(Tabular):
     martin_loef: MartinLoefTest | None = None
     step_models: StepModelTest | None = None
     differences: Mapping[str, DifTable] | None = None
+    resolved: ResolvedStudy | None = field(default=None, repr=False)
     misfits: AnalysisTable | None = field(default=None, repr=False)
     unexpected: AnalysisTable | None = field(default=None, repr=False)
     sampled: Count | None = None
@@ -184,6 +190,20 @@ class Study(Tabular):
             yield from () if table is None else table.item
         for pair in () if self.dependence is None else self.dependence.pairs:
             yield from pair[:2]
+
+
+@dataclass(frozen=True, eq=False)
+class ResolvedStudy:
+    """What is left of misfit where the items that differ between groups are split by group.
+
+    ``items`` were split, before ``estimate`` was made and ``study`` of it.
+    """
+
+    items: tuple[str, ...]
+    estimate: Estimate
+    study: Study
+
+    __repr__ = brief_repr
 
 
 def diagnose(responses: Responses, estimate: Estimate) -> Study:
@@ -234,6 +254,7 @@ def study_answers(
         martin_loef=tests.martin_loef,
         step_models=tests.step_models,
         differences=tests.differences,
+        resolved=tests.resolve(),
         misfits=tabulate_misfits(persons, has_steps=has_steps),
         unexpected=tabulate_unexpected(fit.unexpected),
         sampled=sample.n_persons if sampled else None,
@@ -314,6 +335,24 @@ class _ModelTests:
                 tables[column] = table
                 self.notes += [f"groups by {column}: {warning}" for warning in table.warnings]
         return tables if columns else None
+
+    def resolve(self) -> ResolvedStudy | None:
+        """Calibrate and study again with the items that differ between groups split by group."""
+        items = self.known.n_items
+        most = items - max(FEWEST_ANCHORS, -(-items // 4))
+        split = name_split(list_differing(self.differences or {})[: max(most, 0)])
+
+        def study_split() -> ResolvedStudy:
+            answers = split_items(self.known, split)
+            plain = Responses(answers.items, None, answers.store, sample=answers.sample)
+            about: dict[str, Any] = {"model": self.estimate.model, "keep_categories": self.keep}
+            method = self.estimate.method
+            about["method"] = method if method in METHODS else "auto"
+            estimate = calibrate(plain, **about)
+            return ResolvedStudy(tuple(split), estimate, diagnose(plain, estimate))
+
+        failure = "the tests were not repeated with items split by group"
+        return self._attempt(failure, study_split) if split else None
 
     def _is_quick(self) -> bool:
         """Say whether conditional fits of these answers are worth their wait."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from discreet.items.curves import mark_disordered
 from discreet.items.cutoffs import list_bands
+from discreet.models.item_parameters import known_thresholds
 from discreet.persons.scoring import tabulate_scores
 from discreet.results.estimate import Estimate
 from discreet.results.limits import FIT_HIGH, SURE_T
@@ -75,6 +76,7 @@ def tabulate_items(
     columns = estimate.to_dict()
     if estimate.has_steps:  # the sum of answers is a score
         columns = {"score" if name == "right" else name: one for name, one in columns.items()}
+        columns |= {} if estimate.sums is None else {"score": estimate.sums}
     if study is not None:
         columns |= list_field_columns(study.fit, *FIT_COLUMNS)
         columns |= {} if study.limits is None else list_bands(study.limits)
@@ -149,8 +151,27 @@ def tabulate_raw_scores(estimate: Estimate) -> AnalysisTable | None:
     return AnalysisTable(
         "raw_scores",
         "From raw score to ability",
-        "For somebody who answered every item that has a difficulty; weighted likelihood (Warm).",
+        "For somebody who answered every item that has a difficulty; weighted likelihood (Warm)."
+        + _say_range(estimate, columns["score"]),
         columns,
+    )
+
+
+def _say_range(estimate: Estimate, scores: Sequence[int]) -> str:
+    """Say what the sums of answers with steps are made of, and from where to where they go."""
+    if not estimate.has_steps:
+        return ""
+    if known_thresholds(estimate).lowest_sum is None:
+        return (
+            " Categories that nobody used were closed up: scores count those that are left from 0, "
+            "and are not the sums of the data."
+        )
+    reading = estimate.reading
+    turned = " after items were turned round" if reading is not None and reading.reverse else ""
+    merged = " and categories merged" if reading is not None and reading.merge else ""
+    return (
+        f" The score is the sum of the answers as the data code them{turned}{merged}, from "
+        f"{scores[0]:,} to {scores[-1]:,}."
     )
 
 

@@ -17,7 +17,7 @@ from discreet.errors import BadUsage
 from discreet.models.categories import match_known
 from discreet.results.calibrated import Calibration, find_source
 from discreet.results.thresholds import pad_steps
-from discreet.types import FloatArray
+from discreet.types import FloatArray, Int64Array
 
 #: Logits beyond which no answer can ever be surprising in floating point, so that nothing can be
 #: estimated against them: they are on another scale.
@@ -92,6 +92,19 @@ class KnownItems:
     def __post_init__(self) -> None:
         for item, step in np.argwhere(np.abs(self.thresholds) > FAR)[:1]:
             check_logits(self.items[item], self.thresholds[item, step])
+
+    @property
+    def labels(self) -> Int64Array:
+        """What the data call the categories, ``[item, category]``; zero beyond an item's own."""
+        table = pad_steps(self.kept) + self.lowest
+        return np.nan_to_num(table).astype(np.int64)
+
+    @property
+    def lowest_sum(self) -> int | None:
+        """What the data add up to at a score of zero; None where the two do not go together."""
+        if any(own[-1] - own[0] >= len(own) for own in self.kept):
+            return None
+        return int(self.labels[:, 0].sum())
 
     def select(self, selection: Container[str]) -> KnownItems:
         """Return those of the items that are wanted."""

@@ -73,8 +73,8 @@ class PersonScores(Tabular):
         NaN without an answered item that has a difficulty, and for maximum likelihood where
         everything is right or wrong; ``status`` says which.
     score, answered
-        Right answers (with steps the sum of the categories) and answers, on items with a
-        difficulty.
+        Right answers (with steps the sum of the answers as the data code them) and answers, on
+        items with a difficulty.
     status
         ``measured``, ``all_right`` and ``all_wrong`` (the highest and the lowest score: the
         ability is finite by
@@ -245,6 +245,7 @@ def score(
             measures |= _solve_grouped(patterns, b, method, prior)
     LOG.info("scored %d persons on %d items, method %s", responses.n_persons, len(b), method)
     halves = _test_halves(chosen, calibrated, measures, is_mean=method == "posterior")
+    measures["score"] = _sum_answers(chosen.store, calibrated, measures["score"])
     return PersonScores(
         persons=responses.persons,
         method=method,
@@ -253,6 +254,20 @@ def score(
         halves=halves,
         **measures,
     )
+
+
+def _sum_answers(store: AnswerStore, known: KnownItems, score: Int64Array) -> Int64Array:
+    """Return the sums of the answers as the data code them."""
+    if not known.lowest and all(own == tuple(range(len(own))) for own in known.kept):
+        return score
+    labels = known.labels
+    sums = np.zeros(len(score), dtype=np.int64)
+    step = max(1, CHUNK_CELLS // len(labels))
+    for start in range(0, len(sums), step):
+        rows = store.rows(start, start + step)
+        coded = labels[np.arange(len(labels)), np.maximum(rows, 0)]
+        sums[start : start + step] = (coded * (rows >= 0)).sum(axis=1)
+    return sums
 
 
 def _test_halves(
@@ -365,6 +380,9 @@ def tabulate_scores(
 ) -> ScoreTable:
     """Ability and standard error for every raw score on all items of a calibration.
 
+    Scores are sums as the data code the answers. Where categories between used ones were closed up,
+    such a sum does not say the ability, and scores count the categories that are left from 0.
+
     Parameters
     ----------
     calibration
@@ -378,13 +396,14 @@ def tabulate_scores(
     [-1.6094, 0.0, 1.6094]
     """
     _check_method(method, prior)
-    b = known_thresholds(calibration).thresholds
+    known = known_thresholds(calibration)
+    b = known.thresholds
     if method == "posterior" and prior is None:
         prior = NormalPrior(0.0, 1.0)
     patterns = _complete(len(b), np.arange(int(count_item_steps(b).sum()) + 1))
     ability, se = solve_entries(patterns, b, method, prior)
     status = tuple(map(PersonStatus, _statuses(patterns, b)))
-    return ScoreTable(patterns.score, ability, se, status, method)
+    return ScoreTable(patterns.score + (known.lowest_sum or 0), ability, se, status, method)
 
 
 def score_answers(

@@ -9,7 +9,7 @@ answers side by side, before and after a change such as merged categories. Confi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from math import isfinite
 from os import PathLike
@@ -35,6 +35,7 @@ from discreet.report.findings import (
     remarks_on_items,
     say_limits,
     say_pair_limit,
+    say_split,
     tell_few,
 )
 from discreet.results.calibrated import Calibration, as_estimate
@@ -192,11 +193,14 @@ def list_tests(estimate: Estimate, study: Study) -> tuple[ModelTest, ...]:
 
     Items that run against the others come first: they spoil every other test.
     """
-    checks = (
-        *(_direction, _andersen, _martin_loef, _step_models, _dimensionality, _dependence),
-        *(_item_fit, _person_fit, _ability_errors, _groups),
-    )
+    checks = (_direction, _andersen, _martin_loef, _step_models)
     tests = [test for check in checks if (test := check(estimate, study)) is not None]
+    tests += [
+        _test_resolved(check, estimate, study)
+        for check in (_dimensionality, _dependence, _item_fit, _person_fit)
+    ]
+    last = (check(estimate, study) for check in (_ability_errors, _groups))
+    tests += [test for test in last if test is not None]
     if tests[0].name == DIRECTION and model.has_many_reversed(estimate, study):
         first = "First see the direction of the items, then test again."
         tests[1:] = [
@@ -207,6 +211,19 @@ def list_tests(estimate: Estimate, study: Study) -> tuple[ModelTest, ...]:
         ]
     too_few = [*model.check_enough_persons(estimate, study)]
     return tuple(_doubt(test, too_few[0]) if too_few else test for test in tests)
+
+
+def _test_resolved(
+    check: Callable[[Estimate, Study], ModelTest], estimate: Estimate, study: Study
+) -> ModelTest:
+    """Make a test where the items that differ between groups are split, if there are any."""
+    split = study.resolved
+    if split is None:
+        return check(estimate, study)
+    test = check(split.estimate, split.study)
+    if test.verdict == UNTESTED:
+        return check(estimate, study)
+    return replace(test, found=say_split(study) + test.found)
 
 
 def _doubt(test: ModelTest, finding: model.Finding) -> ModelTest:

@@ -407,16 +407,20 @@ def _lay_small(
 
 def draw_curve(curve: ItemCurve) -> Sheet:
     """Draw one item's expected score with the observed means; of right/wrong items, shares."""
-    steps = len(curve.thresholds)
+    steps, first = len(curve.thresholds), curve.labels[0]
+    if curve.labels[-1] - first > steps:  # closed up: the data have no such scores
+        first = 0
     binary = steps == 1
     noun = "shares" if binary else "mean scores"
     description = f"Expected curve of {curve.item} and observed {noun} in groups of persons"
-    ticks = (0, 0.5, 1) if binary else range(steps + 1)
+    ticks = (0, 0.5, 1) if binary else range(first, first + steps + 1)
     label = "share right" if binary else "mean score"
     sheet = _lay_small(curve.ability, description, ticks, label)
-    sheet.line("line", curve.ability.tolist(), curve.expected.tolist())
-    for at, mean, answers in curve.points:
-        tip = f"{mean:.0%} of {answers} persons" if binary else f"{mean:.2f}, {answers} persons"
+    first *= not binary
+    sheet.line("line", curve.ability.tolist(), (curve.expected + first).tolist())
+    for at, share, answers in curve.points:
+        mean = share + first
+        tip = f"{share:.0%} of {answers} persons" if binary else f"{mean:.2f}, {answers} persons"
         sheet.dot("flag", at, mean, 3.5, tip)
     return sheet
 

@@ -412,7 +412,7 @@ def _check_groups(_: Estimate, study: Study) -> Iterator[Finding]:
         "ability",
         f"Differential item functioning: {name_some(names, limits.NAMED)}.",
         "Read these items for wording or content that only one group knows. Comparisons of "
-        "the groups should do without them.",
+        "the groups should do without them, or split them by group (discreet dif --resolve).",
     )
 
 
@@ -494,6 +494,8 @@ def find_problems(estimate: Estimate, study: Study | None) -> tuple[list[Finding
     fine = [name for name, some in by_check.items() if not some]
     if study is not None and not too_few and has_many_reversed(estimate, study):
         _fold_consequences(by_check)
+    if study is not None:
+        _fold_differences(by_check, study)
     findings = [finding for some in by_check.values() for finding in some]
     findings.sort(key=lambda finding: finding.severity)
     if too_few:
@@ -514,6 +516,37 @@ def _fold_consequences(by_check: dict[str, list[Finding]]) -> None:
     by_check[causes[0]] = []
     remaining = {name: by_check.pop(name) for name in list(by_check)}
     by_check |= {"cause": [first], **remaining}
+
+
+#: Checks that are made again where items that differ between groups are split, and what they need.
+RESOLVED = {
+    "item fit": "fit",
+    "dimensionality": "dimensionality",
+    "dependent items": "dependence",
+    "unexpected persons": "small_chances",
+}
+
+
+def say_split(study: Study) -> str:
+    """Name the items that were split by group."""
+    items = () if study.resolved is None else study.resolved.items
+    return f"With {name_some(items, limits.NAMED)} split by group: "
+
+
+def _fold_differences(by_check: dict[str, list[Finding]], study: Study) -> None:
+    """Put findings under that about groups which end where the items that differ are split."""
+    split, groups = study.resolved, by_check.get("groups")
+    if split is None or not groups:
+        return
+    gone: list[Finding] = []
+    for name, needed in RESOLVED.items():
+        before = by_check.get(name)
+        if not before or getattr(split.study, needed) is None:
+            continue
+        left = [*ANSWER_CHECKS[name](split.estimate, split.study)]
+        by_check[name] = [replace(one, found=say_split(study) + one.found) for one in left]
+        gone += [] if left else before
+    by_check["groups"] = [replace(groups[0], consequences=tuple(gone)), *groups[1:]]
 
 
 def _list_unchecked(estimate: Estimate, study: Study | None) -> Iterator[str]:

@@ -285,6 +285,16 @@ class Estimate(Tabular):
             largest = np.nanmax(np.abs(draws / spread), axis=1)
         return float(np.quantile(largest, level))
 
+    @property
+    def sums(self) -> list[int] | None:
+        """Sums of the answers to each item as the data code them; None without counts."""
+        if self.answers is None or self.right is None:
+            return None
+        if self.ladder.categories is None:
+            return list((self.right + self.ladder.lowest * self.answers).tolist())
+        pairs = zip(self.ladder.labels, self.ladder.categories.tolist(), strict=True)
+        return [sum(k * n for k, n in zip(own, counts, strict=False)) for own, counts in pairs]
+
     def to_dict(self) -> Columns:
         """One list per column: item, difficulty, se, lower, upper, status, answers, right.
 

@@ -145,10 +145,10 @@ class Link(Tabular):
         )
 
     def to_dict(self) -> Columns:
-        """One list per column: item (or person), drift, se, z, flagged."""
-        columns = list_field_columns(self, "items", "drift", "drift_se", "z", "flagged")
-        names = {"items": self.by.removesuffix("s"), "drift_se": "se"}
-        return {names.get(name, name): values for name, values in columns.items()}
+        """One list per column: item (or person), drift, se, z, flagged; ``se`` has the scatter."""
+        se = np.hypot(self.drift_se, self.scatter).tolist()
+        columns = {self.by.removesuffix("s"): list(self.items), "drift": self.drift.tolist()}
+        return {**columns, "se": se, **list_field_columns(self, "z", "flagged")}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ The ranges hold together: with probability ``level`` every item has a rank withi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from discreet.results.differences import (
     name_without_error,
 )
 from discreet.results.estimate import Estimate, check_level, two_sided_quantile
+from discreet.results.ranking import Ranking
 from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.text import count_of, name_some
 from discreet.types import FloatArray, Int64Array
@@ -102,6 +103,15 @@ class RankRanges(Tabular):
                 f"{count_of(missing, self.noun)} without a standard error may have any rank"
             )
         return lines
+
+    def narrow(self, ranking: Ranking) -> Ranking:
+        """Return a ranking that says of the top what these ranks say, for a table of both."""
+        count = len(ranking.top)
+        surely, possibly = (
+            tuple(self.items[i] for i in np.flatnonzero(ranks <= count))
+            for ranks in (self.last, self.first)
+        )
+        return replace(ranking, surely_in=surely, possibly_in=possibly, bar=self.bar)
 
     @property
     def sure(self) -> tuple[str, ...]:
