@@ -436,36 +436,26 @@ def _conclude(
     judged, reached = every[:, : 2 * items + pairs], every[:, 2 * items + pairs :]
     mean, sd = judged.mean(axis=0, dtype=np.float64), judged.std(axis=0, dtype=np.float64)
     z = (judged - mean) / np.where(sd > 0, sd, np.inf)
-    varies = np.flatnonzero(np.ptp(reached, axis=0) > SAME_SUM)
-    chance = _rank_persons(reached[:, varies])
-    shares = np.stack([(chance <= small).sum(axis=1) / max(len(varies), 1) for small in SMALL])
-    expected, spread = shares.mean(axis=1), np.maximum(shares.std(axis=1), TINY)
-    z_shares = (shares - expected[:, None]) / spread[:, None]
+    shares = PersonShares.of(reached)
     families = {
-        "items": _find_largest(np.abs(z[:, : 2 * items])),
-        "pairs": _find_largest(z[:, 2 * items :]),
-        "persons": z_shares.max(axis=0),
+        "items": find_largest(np.abs(z[:, : 2 * items])),
+        "pairs": find_largest(z[:, 2 * items :]),
+        "persons": shares.z.max(axis=0),
     }
-    limits = _split_level(families)
+    limits = split_level(families)
     low, high = mean - limits["items"] * sd, mean + limits["items"] * sd
     bands = np.exp(np.stack([low, high], axis=1)[: 2 * items])
     q3, at = np.full((items, items), np.nan), slice(2 * items, None)
     q3[simulation.pairs] = mean[at] + limits["pairs"] * sd[at]
-    worst = int(z_shares[:, -1].argmax())
     person_p = np.full(len(prepared.used), np.nan)
-    person_p[np.flatnonzero(prepared.used)[varies]] = chance[-1]
+    person_p[prepared.used] = shares.list_chances()
     return FitCutoffs(
         items=prepared.scores.items,
         infit=bands[:items],
         outfit=bands[items:],
         q3=np.fmax(q3, q3.T),
         person_p=person_p,
-        persons=SmallChances(
-            SMALL[worst],
-            float(shares[worst, -1]),
-            float(expected[worst]),
-            float(expected[worst] + limits["persons"] * spread[worst]),
-        ),
+        persons=shares.conclude(limits["persons"]),
         limit=limits["items"],
         split={
             name: float((largest[:-1] > limits[name]).mean()) for name, largest in families.items()
@@ -474,7 +464,46 @@ def _conclude(
     )
 
 
-def _find_largest(z: FloatArray) -> FloatArray:
+@dataclass(frozen=True, eq=False)
+class PersonShares:
+    """Shares of persons with a small chance in every set, ``[chance, set]``; the real one is last.
+
+    ``varies`` says which persons have more than one possible sum; ``chance`` is theirs, by set.
+    """
+
+    varies: BoolArray
+    chance: Float32Array
+    share: FloatArray
+
+    @classmethod
+    def of(cls, reached: Float32Array) -> PersonShares:
+        """Rank the sums ``[set, person]``."""
+        varies = np.asarray(np.ptp(reached, axis=0) > SAME_SUM)
+        chance = _rank_persons(reached[:, varies])
+        counts = np.stack([(chance <= small).sum(axis=1) for small in SMALL])
+        return cls(varies, chance, counts / max(int(varies.sum()), 1))
+
+    @property
+    def z(self) -> FloatArray:
+        """Shares in standard deviations from their mean over the sets."""
+        mean, sd = self.share.mean(axis=1), np.maximum(self.share.std(axis=1), TINY)
+        return np.asarray((self.share - mean[:, None]) / sd[:, None])
+
+    def conclude(self, limit: float) -> SmallChances:
+        """Return the share that stands out most, with its limit."""
+        worst = int(self.z[:, -1].argmax())
+        share = self.share[worst]
+        mean, sd = float(share.mean()), max(float(share.std()), TINY)
+        return SmallChances(SMALL[worst], float(share[-1]), mean, mean + limit * sd)
+
+    def list_chances(self) -> FloatArray:
+        """Return the chance of every person's real answers; NaN where they cannot vary."""
+        listed = np.full(len(self.varies), np.nan)
+        listed[self.varies] = self.chance[-1]
+        return listed
+
+
+def find_largest(z: FloatArray) -> FloatArray:
     """Return the largest value of every set; minus infinity of none."""
     return np.asarray(np.nanmax(z, axis=1, initial=-np.inf))
 
@@ -489,7 +518,7 @@ def _rank_persons(reached: Float32Array) -> Float32Array:
     return chance
 
 
-def _split_level(families: Mapping[str, FloatArray]) -> dict[str, float]:
+def split_level(families: Mapping[str, FloatArray]) -> dict[str, float]:
     """Return the limit of each family: equally rare in all, and together of the level."""
     ordered = {name: np.sort(largest) for name, largest in families.items()}
     sets = len(next(iter(ordered.values())))

@@ -6,8 +6,10 @@ facet and one of persons, and :class:`BiasTable` of two facets that are crossed.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,13 +18,26 @@ from scipy.special import stdtr
 from discreet.answers.ratings import Ratings
 from discreet.choices import Adjustment
 from discreet.errors import BadUsage
+from discreet.items.cutoffs import SmallChances
+from discreet.items.fit import CategoryFit
 from discreet.items.groups import adjust
+from discreet.items.rater_fit import (
+    ITEM,
+    Misfit,
+    RatingLaws,
+    UnexpectedRatings,
+    describe_ratings,
+    find_misfits,
+    list_unexpected,
+    simulate_limits,
+)
 from discreet.jit import compiled_loop
+from discreet.models.facets.fit import FacetRequest, fit_facets
 from discreet.results.estimate import Estimate
+from discreet.saving import Kept
 from discreet.tabular import Columns, Tabular, brief_repr, list_field_columns
 from discreet.types import FloatArray, IndexArray, Int64Array, Texts, Vector
 
-ITEM = "item"
 #: Newton steps for a person's measure, at most.
 ROUNDS = 50
 #: Ratings whose chances are computed together.
@@ -47,7 +62,14 @@ class LevelFit(Tabular):
         Mean score that the level would give if it rated the mean person on all items (of an
         item: rated by the mean rater).
     infit, outfit
-        Mean squared residuals, 1 where the model holds: weighted by information, and plain.
+        Mean squared residuals at the persons' measures, weighted by information, and plain. With
+        few ratings a person they are far below 1; other programs have them.
+    conditional_infit, conditional_outfit
+        The same given each person's total: 1 where the model holds.
+    surprise
+        How far the ratings are from what the other ratings of the same persons foretell, in
+        standard deviations: positive where they are erratic, negative where too predictable. NaN
+        of very many ratings.
     agreement, expected
         Share of ratings equal to another rating of the same person and item, and what the model
         expects; NaN for items.
@@ -77,6 +99,9 @@ class LevelFit(Tabular):
     fair: FloatArray
     infit: FloatArray
     outfit: FloatArray
+    conditional_infit: FloatArray
+    conditional_outfit: FloatArray
+    surprise: FloatArray
     agreement: FloatArray
     expected: FloatArray
     agreement_z: FloatArray
@@ -101,6 +126,10 @@ class RatedPersons(Tabular):
         How many ratings, and their mean.
     fair
         Mean score that the mean rater would give on all items.
+    infit, outfit
+        Mean squares given the person's total; NaN where it leaves one possibility.
+    p
+        Chance of ratings at least as unexpected (mid-p); of very many ratings NaN.
 
     Examples
     --------
@@ -122,10 +151,13 @@ class RatedPersons(Tabular):
     ratings: Int64Array
     observed: FloatArray
     fair: FloatArray
+    infit: FloatArray
+    outfit: FloatArray
+    p: FloatArray
 
     def to_dict(self) -> Columns:
-        """One list per column: person, measure, se, ratings, observed, fair."""
-        names = ("measure", "se", "ratings", "observed", "fair")
+        """One list per column: person, measure, se, ratings, observed, fair, infit, outfit, p."""
+        names = ("measure", "se", "ratings", "observed", "fair", "infit", "outfit", "p")
         return {"person": self.persons.tolist(), **list_field_columns(self, *names)}
 
 
@@ -185,26 +217,49 @@ class BiasTable(Tabular):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RatingStudy:
+class RatingStudy(Kept):
     """What ratings say about raters, items and persons.
 
     Attributes
     ----------
+    ratings
+        What was studied; a file does not hold it.
+    about
+        How many ratings, persons, items and levels there are.
     facets
         By name, the levels of every facet; "item" holds the items.
     persons
         Persons' measures.
     mean_ability
         Of the persons, at which fair averages are computed.
+    limit
+        Of the surprise: 5% of sound studies have any level beyond it, or too many persons with
+        unexpected ratings.
+    misfits
+        Raters, other levels and items beyond their limits, the worst first, each without the
+        ratings of those before.
+    unexpected_persons
+        Their share against its limit; None of very many ratings.
+    unexpected
+        The 20 most unexpected ratings.
+    categories
+        Every category of every item.
     """
 
     estimate: Estimate
-    ratings: Ratings
+    ratings: Ratings | None
+    about: str
     facets: Mapping[str, LevelFit]
     persons: RatedPersons
     mean_ability: float
+    limit: float
+    misfits: tuple[Misfit, ...]
+    unexpected_persons: SmallChances | None
+    unexpected: UnexpectedRatings
+    categories: CategoryFit
 
     __repr__ = brief_repr
+    derived_parts = ("ratings",)
 
     def find_bias(
         self, first: str, second: str, *, adjustment: Adjustment = "benjamini-hochberg"
@@ -238,17 +293,39 @@ def study_ratings(ratings: Ratings, estimate: Estimate) -> RatingStudy:
     ability, error = _measure_persons(model)
     is_measured = np.isfinite(ability)
     centre = float(ability[is_measured].mean()) if is_measured.any() else 0.0
-    residual, variance = model.residuals(ability)
-    agreement = _compare_raters(model, ability)
+    residuals, laws = model.residuals(ability), RatingLaws.of(model, ability)
+    limits, agreement = simulate_limits(laws, ability[is_measured]), _compare_raters(model, ability)
+    surprise = np.split(limits.z, np.cumsum([len(own) for own in laws.levels.values()])[:-1])
+    given = {
+        name: (*squares, z)
+        for (name, squares), z in zip(laws.square_levels().items(), surprise, strict=True)
+    }
     facets = {
-        name: _fit_levels(model, name, (residual, variance), agreement, centre)
+        name: _fit_levels(model, name, (residuals, given[name]), agreement, centre)
         for name in (*estimate.facets, ITEM)
     }
     counts = np.bincount(ratings.person, minlength=ratings.n_persons)
     observed = np.bincount(ratings.person, ratings.score) / counts + ratings.lowest
     fair = model.fair(ability, np.zeros(len(ability)))
-    persons = RatedPersons(ratings.persons, ability, error, counts, observed, fair)
-    return RatingStudy(estimate, ratings, facets, persons, centre)
+    p = np.full(ratings.n_persons, np.nan)
+    p[ratings.person[laws.rows[laws.start[:-1]]]] = limits.person_p
+    squares = *laws.square(ratings.person[laws.rows], ratings.n_persons), p
+    persons = RatedPersons(ratings.persons, ability, error, counts, observed, fair, *squares)
+    misfits = find_misfits(ratings, laws, limits, partial(_fit_again, estimate))
+    unexpected, categories = list_unexpected(model, laws), describe_ratings(model, laws, ability)
+    found = limits.limit, misfits, limits.persons, unexpected, categories
+    return RatingStudy(estimate, ratings, ratings.describe(), facets, persons, centre, *found)
+
+
+def _fit_again(estimate: Estimate, ratings: Ratings) -> tuple[RatingLaws, FloatArray]:
+    """Fit some of the ratings by a model of the same structure; return their laws, and abilities."""
+    nodes = "item + step" if estimate.model == "rating-scale" else "item:step"
+    terms = " + ".join([nodes, *estimate.facets])
+    with warnings.catch_warnings(action="ignore"):
+        request = FacetRequest(tuple(ratings.facets), structure=terms, standard_errors=False)
+        model = _Scores(ratings, fit_facets(ratings, request))
+    ability = _measure_persons(model)[0]
+    return RatingLaws.of(model, ability), ability[np.isfinite(ability)]
 
 
 class _Scores:
@@ -387,12 +464,12 @@ def _compare_raters(model: _Scores, ability: FloatArray) -> Mapping[str, FloatAr
 def _fit_levels(
     model: _Scores,
     name: str,
-    residuals: tuple[FloatArray, FloatArray],
+    squares: tuple[tuple[FloatArray, FloatArray], Sequence[FloatArray]],
     agreement: Mapping[str, FloatArray],
     centre: float,
 ) -> LevelFit:
     ratings, estimate = model.ratings, model.estimate
-    residual, variance = residuals
+    (residual, variance), given = squares
     codes, levels = model.level_codes(name), tuple(model.levels(name))
     size = len(levels)
     usable = np.isfinite(residual)
@@ -419,10 +496,13 @@ def _fit_levels(
         measure, se = estimate.facets[name].measure, estimate.facets[name].se
         fair = model.fair(np.full(size, centre), np.nan_to_num(measure))
         fair[np.isnan(measure)] = np.nan
-    return LevelFit(name, levels, measure, se, counts, observed, fair, infit, outfit, *shares)
+    numbers = measure, se, counts, observed, fair, infit, outfit
+    return LevelFit(name, levels, *numbers, *given, *shares)
 
 
 def _cross(study: RatingStudy, names: tuple[str, str], adjustment: Adjustment) -> BiasTable:
+    if study.ratings is None:
+        raise BadUsage("the study was read from a file, which does not hold ratings; study them")
     for name in names:
         if name != ITEM and name not in study.ratings.facets:
             raise BadUsage(

@@ -17,19 +17,16 @@ from discreet.report.model_findings import Finding, Severity
 from discreet.report.page import judge
 from discreet.report.sheet import Sheet, shorten_label, text_width
 from discreet.results.estimate import Estimate
-from discreet.results.facets import FacetLevels, LevelStatus
-from discreet.results.limits import FIT_HIGH, FIT_LOW
+from discreet.results.facets import FacetLevels, LevelStatus, find_reliability
+from discreet.tabular import Columns
 from discreet.text import count_of, minus, name_some
 
 #: Logits from which a rater who differs from the mean for sure is worth a word.
 SEVERE = 0.5
-SURE_Z = 1.96
 SURE_P = 0.05
 #: Agreement beyond what the model expects that is worth a word, with ``EQUAL_Z``.
 TOO_EQUAL = 0.05
 EQUAL_Z = 4.0
-#: Below so many ratings the fit of a level says little.
-FEW_RATINGS = 30
 MOST_ROWS = 500
 MOST_NAMES = 5
 
@@ -37,7 +34,8 @@ _TITLES = {
     "measure": "severity", "se": "SE", "ratings": "ratings", "observed": "observed mean",
     "fair": "fair mean", "infit": "infit", "outfit": "outfit", "agreement": "agreement",
     "expected": "expected", "agreement_z": "z", "status": "status", "bias": "bias (logits)",
-    "adjusted": "corrected p", "p": "p",
+    "adjusted": "corrected p", "p": "p", "answers": "ratings", "answers_without_extremes": "used",
+    "mean_ability": "mean level", "expected_ability": "expected level",
 }  # fmt: skip
 
 
@@ -47,7 +45,8 @@ def find_rater_problems(study: RatingStudy, tables: Sequence[BiasTable] = ()) ->
     for name, facet in study.estimate.facets.items():
         fit = study.facets[name]
         findings += [*_find_unknown(facet), *_find_severe(facet, fit, study)]
-        findings += [*_find_misfits(facet, fit), *_find_equal(facet, fit)]
+        findings += _find_equal(facet, fit)
+    findings += [*_find_misfits(study), *_find_persons(study)]
     findings += [finding for table in tables for finding in _find_bias(table)]
     return sorted(findings, key=lambda finding: finding.severity)
 
@@ -104,8 +103,7 @@ def _warn_of(title: str, found: str, advice: str) -> Finding:
 
 def _find_severe(facet: FacetLevels, fit: LevelFit, study: RatingStudy) -> Iterator[Finding]:
     with np.errstate(invalid="ignore"):
-        sure = np.abs(facet.measure) > SURE_Z * facet.se
-        rows = np.flatnonzero(sure & (np.abs(facet.measure) >= SEVERE))
+        rows = np.flatnonzero(facet.differ(SURE_P) & (np.abs(facet.measure) >= SEVERE))
     if not len(rows):
         return
     rows = rows[np.argsort(-np.abs(facet.measure[rows]))]
@@ -117,9 +115,19 @@ def _find_severe(facet: FacetLevels, fit: LevelFit, study: RatingStudy) -> Itera
     yield Finding(
         Severity.LOOK,
         _capital(sentences[0]),
-        _capital(evidence),
+        f"{_capital(evidence)} {_say_share(facet)}",
         "Report measures or fair averages, which are adjusted, instead of raw scores; train raters "
         "who differ most.",
+    )
+
+
+def _say_share(facet: FacetLevels) -> str:
+    """Say how many levels differ, each by itself: more than chance, where a single one is not."""
+    known = int(np.isfinite(facet.se).sum())
+    apart = int(facet.differ(SURE_P, simultaneous=False).sum())
+    return (
+        f"Each by itself, {apart} of {count_of(known, 'level')} ({apart / max(known, 1):.0%}) "
+        f"{'differs' if apart == 1 else 'differ'} from the mean; of equal ones {SURE_P:.0%} would."
     )
 
 
@@ -136,23 +144,36 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _find_misfits(facet: FacetLevels, fit: LevelFit) -> Iterator[Finding]:
-    usable = fit.ratings >= FEW_RATINGS
-    with np.errstate(invalid="ignore"):
-        noisy, muted = usable & (fit.infit > FIT_HIGH), usable & (fit.infit < FIT_LOW)
-    for rows, title, evidence in (
-        (noisy, "erratic", "differ from what the model expects more than they should"),
-        (muted, "too predictable", "vary less than they should, as where a rater avoids ends"),
+def _find_misfits(study: RatingStudy) -> Iterator[Finding]:
+    for is_noisy, title, evidence in (
+        (True, "erratic", "follow the other ratings of the same persons less than they should"),
+        (False, "too predictable", "vary less than they should, as where a rater avoids ends"),
     ):
-        levels = [fit.levels[row] for row in np.flatnonzero(rows).tolist()]
-        values = ", ".join(f"{value:.2f}" for value in fit.infit[rows][:MOST_NAMES])
-        if levels:
+        found = [one for one in study.misfits if (one.infit > 1) is is_noisy]
+        for facet in dict.fromkeys(one.facet for one in found):
+            own = [one for one in found if one.facet == facet]
+            pairs = [one for one in own if len(one.levels) > 1]
+            levels = [level for one in own for level in one.levels]
+            values = ", ".join(f"{one.infit:.2f}" for one in own[:MOST_NAMES])
             yield Finding(
                 Severity.LOOK,
-                _capital(f"{facet.name} {name_some(levels)}: ratings are {title}"),
-                f"Their ratings {evidence} (infit {values}; 1 is expected).",
-                "Look at their largest residuals; ask how they understood the scale.",
+                _capital(f"{facet} {name_some(levels)}: ratings are {title}"),
+                f"Their ratings {evidence} (infit {values}; 1 is expected)."
+                + " Of so few, it cannot be told which one it is." * bool(pairs),
+                "Look at their most unexpected ratings; ask how they understood the scale.",
             )
+
+
+def _find_persons(study: RatingStudy) -> Iterator[Finding]:
+    found = study.unexpected_persons
+    if found is not None and found.is_beyond:
+        yield Finding(
+            Severity.LOOK,
+            "Persons with unexpected ratings",
+            f"The ratings of {found.share:.1%} of the persons have a chance of at most "
+            f"{found.chance:.0%}; {found.expected:.1%} are expected, up to {found.limit:.1%}.",
+            "Look at the most unexpected ratings below: slips, other persons' work, other criteria.",
+        )
 
 
 def _find_equal(facet: FacetLevels, fit: LevelFit) -> Iterator[Finding]:
@@ -206,32 +227,60 @@ def list_rater_values(
     estimate = study.estimate
     findings = find_rater_problems(study, tables)
     facets = [
-        (name, _list_columns(_join_status(study, name), name))
+        (name, _say_spread(study, name), _list_columns(_join_status(study, name), name))
         for name in (*estimate.facets, "item")
     ]
     return {
         "title": title,
-        "summary": study.ratings.describe() + ".",
+        "summary": study.about + ".",
         "choice": " ".join(filter(None, (estimate.choice, estimate.se_method))),
         "verdict": judge(findings),
         "findings": findings,
         "ruler": draw_ruler(study),
         "facets": facets,
-        "steps": _list_columns(estimate.thresholds_to_dict(), "item"),
+        "categories": _list_columns(_drop_blank(study.categories.to_dict()), "item"),
+        "unexpected": _list_columns(study.unexpected.to_dict(), "person"),
         "biases": [
             (" and ".join(table.names), _list_columns(table.flagged().to_dict(), table.names[0]))
             for table in tables
             if len(table.flagged().bias)
         ],
         "persons": _list_columns(study.persons.to_dict(), "person"),
+        "fit": _say_person_fit(study),
+        "limit": "a limit" if np.isnan(study.limit) else f"{study.limit:.1f}",
         "rows": MOST_ROWS,
         "notes": [str(warning) for warning in estimate.warnings],
     }
 
 
+def _say_spread(study: RatingStudy, name: str) -> str:
+    """Say how well the levels of a facet are told apart, as other programs of facets do."""
+    if name in study.estimate.facets:
+        return "; ".join(study.estimate.facets[name].describe()[1:]) + "."
+    reliability = find_reliability(study.estimate.difficulty, study.estimate.se)
+    return f"Reliability {reliability:.2f}." if len(study.estimate.items) > 1 else ""
+
+
+def _say_person_fit(study: RatingStudy) -> str:
+    """Say how well persons are told apart, and how many have unexpected ratings."""
+    persons, found = study.persons, study.unexpected_persons
+    reliability = find_reliability(persons.measure, persons.se)
+    told = "" if found is None else (
+        f" {found.share:.1%} have ratings with a chance of at most {found.chance:.0%}; up to "
+        f"{found.limit:.1%} are expected. p is that chance."
+    )  # fmt: skip
+    return f"Reliability {reliability:.2f}.{told}"
+
+
+def _drop_blank(columns: Columns) -> Columns:
+    """Leave out columns that are NaN in all rows."""
+    return {name: cells for name, cells in columns.items() if any(cell == cell for cell in cells)}
+
+
 def _join_status(study: RatingStudy, name: str) -> dict[str, list[Any]]:
     """Return the columns of a facet, with the status beside the measure; items have none here."""
     columns = study.facets[name].to_dict()
+    del columns["infit"], columns["outfit"]  # at estimated abilities, for other programs
     if name not in study.estimate.facets:
         agreement = ("agreement", "expected", "agreement_z")
         return {key: cells for key, cells in columns.items() if key not in agreement}

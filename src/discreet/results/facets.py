@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Self
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from discreet.errors import BadUsage, escape_controls
 from discreet.schema import Along, Distinct
 from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.text import count_of
-from discreet.types import FloatArray, Int64Array
+from discreet.types import BoolArray, FloatArray, Int64Array
 
 
 def find_reliability(value: FloatArray, se: FloatArray) -> float:
@@ -38,8 +38,60 @@ class LevelStatus(StrEnum):
     UNBOUNDED = "unbounded"
 
 
+#: What says how far levels differ.
+_SPREAD = ("reliability", "separation", "strata")
+#: With fewer persons for each difference no test of differences is made.
+PERSONS_PER_DEGREE = 5
+
+
 @dataclass(frozen=True)
-class ItemEffectTest:
+class DifferenceTest:
+    """Whether several differences are all zero (Wald's test, with the covariance from persons).
+
+    Attributes
+    ----------
+    statistic
+        As an F value.
+    degrees
+        Of the F distribution: the differences that are free, and those of persons. The second is 0
+        where the covariance counts as known.
+    p
+        Probability of such differences where all are zero.
+    """
+
+    statistic: float
+    degrees: tuple[int, int]
+    p: float
+
+    @classmethod
+    def of(
+        cls, difference: FloatArray, covariance: FloatArray, n_persons: int, **more: float
+    ) -> Self | None:
+        """Test differences; None with too few persons. Of no persons the covariance is known."""
+        from scipy.special import chdtrc, fdtrc
+
+        values, vectors = np.linalg.eigh(covariance)
+        free = values > 1e-8 * max(values.max(initial=0.0), 1e-300)
+        rank = int(free.sum())
+        if not rank or 0 < n_persons < PERSONS_PER_DEGREE * rank:
+            return None
+        wald = float(((difference @ vectors[:, free]) ** 2 / values[free]).sum())
+        if not n_persons:
+            return cls(wald / rank, (rank, 0), float(chdtrc(rank, wald)), **more)
+        degrees = rank, n_persons - rank
+        statistic = wald / rank * degrees[1] / (n_persons - 1)
+        return cls(statistic, degrees, float(fdtrc(*degrees, statistic)), **more)
+
+    def __str__(self) -> str:
+        free, persons = self.degrees
+        p = "p < .001" if self.p < 0.001 else f"p = {self.p:.3f}".replace("0.", ".")
+        if not persons:
+            return f"chi-squared({free:,}) = {self.statistic * free:.2f}, {p}"
+        return f"F({free:,}, {persons:,}) = {self.statistic:.2f}, {p}"
+
+
+@dataclass(frozen=True)
+class ItemEffectTest(DifferenceTest):
     """Whether persons differ by item: severities from same-item pairs against those from all pairs.
 
     A person who is better at some items than at others does not move the first, and draws the
@@ -47,25 +99,11 @@ class ItemEffectTest:
 
     Attributes
     ----------
-    statistic
-        Wald statistic of the differences, as an F value.
-    degrees
-        Of the F distribution: the differences that are free, and those of persons.
-    p
-        Probability of such differences where persons do not differ by item.
     slope
         Severities from all pairs as a share of those from same-item pairs.
     """
 
-    statistic: float
-    degrees: tuple[int, int]
-    p: float
     slope: float
-
-    def __str__(self) -> str:
-        free, persons = self.degrees
-        p = "p < .001" if self.p < 0.001 else f"p = {self.p:.3f}".replace("0.", ".")
-        return f"F({free:,}, {persons:,}) = {self.statistic:.2f}, {p}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +132,8 @@ class FacetLevels(Tabular):
     degrees
         Degrees of freedom of the standard errors: intervals have Student's quantiles. 0 where
         the error is model-based and counts as known.
+    equal
+        Test whether all levels have the same measure; None where it was not made.
     """
 
     name: str
@@ -105,6 +145,7 @@ class FacetLevels(Tabular):
     ratings: Annotated[Int64Array, Along("levels")]
     persons: Annotated[Int64Array, Along("levels")]
     degrees: Annotated[Int64Array, Along("levels")]
+    equal: DifferenceTest | None = None
 
     def __post_init__(self) -> None:
         numbers = self.measure, self.se, self.subset, self.ratings, self.persons, self.degrees
@@ -136,21 +177,44 @@ class FacetLevels(Tabular):
             **list_field_columns(self, "subset", "ratings", "persons"),
         }
 
+    def describe_spread(self) -> str:
+        """Say how far the levels differ: reliability, separation, strata, the test of equality."""
+        parts = [f"{name} {getattr(self, name):.2f}" for name in _SPREAD]
+        known = [part for part in parts if not part.endswith("nan")]
+        return ", ".join([*known, *([] if self.equal is None else [f"all equal: {self.equal}"])])
+
     def describe(self) -> list[str]:
         """Return the sentences that a summary begins with."""
         measured = np.isfinite(self.measure)
         lines = [f"{self.name}: {count_of(len(self.levels), 'level')}"]
         if measured.sum() > 1:
             spread = float(np.std(self.measure[measured], ddof=1))
-            reliability = f"reliability {self.separation:.3f}"
-            lines.append(f"standard deviation {spread:.3f} logits, {reliability}")
+            lines.append(f"standard deviation {spread:.3f} logits, {self.describe_spread()}")
         without = int((~measured).sum())
         return [*lines, *([f"{count_of(without, 'level')} without a number"] if without else [])]
 
     @property
-    def separation(self) -> float:
+    def reliability(self) -> float:
         """Share of the variance of the measures that is not error; NaN without errors."""
         return find_reliability(self.measure, self.se)
+
+    @property
+    def separation(self) -> float:
+        """True standard deviation of the measures, in units of their mean error; zero at least."""
+        share = self.reliability
+        return float(np.sqrt(max(share, 0.0) / (1 - share))) if share < 1 else float("nan")
+
+    @property
+    def strata(self) -> float:
+        """How many groups of levels can be told apart: ``(4 separation + 1) / 3``."""
+        return (4 * self.separation + 1) / 3
+
+    def differ(self, level: float = 0.05, *, simultaneous: bool = True) -> BoolArray:
+        """Say which levels differ from the mean: with ``level`` for any of them, or for each."""
+        n_levels = int(np.isfinite(self.se).sum()) if simultaneous else 1
+        lower, upper = self.interval(1 - level / max(n_levels, 1)).T
+        with np.errstate(invalid="ignore"):
+            return np.asarray((lower > 0) | (upper < 0))
 
     def __repr__(self) -> str:
         return f"<FacetLevels: {escape_controls(self.name)}, {count_of(len(self.levels), 'level')}>"

@@ -47,10 +47,10 @@ from discreet.models.facets.structure import (
     plan_design,
 )
 from discreet.results.estimate import Estimate, Solution, Status
-from discreet.results.facets import FacetLevels, ItemEffectTest, LevelStatus
+from discreet.results.facets import DifferenceTest, FacetLevels, ItemEffectTest, LevelStatus
 from discreet.results.thresholds import Thresholds, pad_steps
 from discreet.text import count_of, name_some
-from discreet.types import BoolArray, FloatArray, Int64Array
+from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 
 #: A level with fewer persons has a model-based standard error.
 FEW_PERSONS = 5
@@ -370,6 +370,7 @@ def _list_facets(
         exact = numbers.is_model_based[columns]
         se = np.sqrt(numbers.variance[columns] * np.where(exact, 1.0, factor))
         keeps = term.keeps
+        free = columns.start + np.flatnonzero(keeps)
         tables[term.name] = FacetLevels(
             name=term.name,
             levels=term.levels,
@@ -380,8 +381,20 @@ def _list_facets(
             ratings=n_ratings[columns],
             persons=persons,
             degrees=np.where(exact, 0, np.maximum(persons - 1, 0)),
+            equal=_test_equality(numbers, free, ratings.n_persons),
         )
     return tables
+
+
+def _test_equality(
+    numbers: FacetNumbers, columns: IndexArray, n_persons: int
+) -> DifferenceTest | None:
+    """Test whether levels are equal; the exact likelihood's covariance counts as known."""
+    if numbers.covariance is None:
+        return None
+    is_known = bool(numbers.is_model_based.all())
+    covariance = numbers.covariance[np.ix_(columns, columns)]
+    return DifferenceTest.of(numbers.thresholds[columns], covariance, 0 if is_known else n_persons)
 
 
 def count_levels(design: FacetDesign, ratings: RatingSource) -> tuple[Int64Array, Int64Array]:

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sparse
-from scipy.special import fdtrc
 
 from discreet.models.facets.pairs import RatingPairs
 from discreet.models.facets.solve import (
@@ -33,8 +32,6 @@ DRAWS = 64
 #: Persons x parameters^2 up to which the covariance is summed exactly.
 EXACT_WORK = 1e11
 PERSONS_AT_ONCE = 20_000
-#: With fewer persons for each difference the test of an item effect is not made.
-PERSONS_PER_DEGREE = 5
 #: Relative accuracy of a solution for a draw, which is random anyway.
 SOLVED = 1e-3
 
@@ -118,16 +115,9 @@ def compare_stages(
         effect = (moves[0] - moves[1])[columns]
         covariance += effect @ effect.T
     first, second = (stage.solution.thresholds[columns] for stage in stages)
-    values, vectors = np.linalg.eigh(covariance * (n_persons / max(n_persons - 1, 1)))
-    free = values > 1e-8 * max(values.max(initial=0.0), 1e-300)
-    rank = int(free.sum())
-    if not rank or n_persons < PERSONS_PER_DEGREE * rank:
-        return None
-    wald = float((((first - second) @ vectors[:, free]) ** 2 / values[free]).sum())
-    degrees = rank, n_persons - rank
-    statistic = wald / rank * degrees[1] / (n_persons - 1)
+    covariance *= n_persons / max(n_persons - 1, 1)
     slope = float(first @ second / (first @ first))
-    return ItemEffectTest(statistic, degrees, float(fdtrc(*degrees, statistic)), slope)
+    return ItemEffectTest.of(first - second, covariance, n_persons, slope=slope)
 
 
 def draw_variances(stages: Sequence[Stage], read: Centring, rng: np.random.Generator) -> FloatArray:
