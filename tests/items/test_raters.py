@@ -1,19 +1,21 @@
 """What ratings say about raters: fit, fair averages, agreement, bias, drift, persons."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 import discreet
 from discreet.analysis import study_ratings
 from discreet.answers.ratings import Ratings
 from discreet.errors import BadUsage
-from discreet.items.raters import BiasTable
+from discreet.items.rater_fit import RatingLaws, Surprise
+from discreet.items.raters import BiasTable, _Scores
 from discreet.report.raters import draw_ruler, find_rater_problems, write_rater_page
 from refusals import refused
-from sizes import is_chance_by_study
+from sizes import is_chance, is_chance_by_study
 
 
 def draw_study(seed=0, **words):
@@ -96,6 +98,142 @@ def test_a_rater_who_rolls_dice_has_a_high_infit_and_one_in_the_middle_a_low_one
     fit = study_ratings(ratings, discreet.fit(ratings)).facets["rater"]
     assert fit.infit.argmax() == 2
     assert fit.infit.argmin() == 5
+
+
+def list_laws(study, person):
+    """All ways to rate a person, with the product of the odds of the steps that are reached."""
+    ratings, estimate = study.ratings, study.estimate
+    rows = np.flatnonzero(ratings.person == person)
+    severity = estimate.facets["rater"].measure[ratings.codes["rater"][rows]]
+    steps = estimate.thresholds[ratings.item[rows]] + severity[:, None]
+    reached = np.cumsum(np.pad(steps, ((0, 0), (1, 0))), axis=1)
+    ways = np.array(list(itertools.product(range(steps.shape[1] + 1), repeat=len(rows))))
+    return rows, ways, -reached[np.arange(len(rows)), ways].sum(axis=1), steps
+
+
+def test_mean_squares_and_expected_ratings_are_those_of_all_ways_to_the_same_total():
+    drawn = discreet.simulate_ratings(40, 2, 5, steps=2, rng=np.random.default_rng(2)).ratings
+    study = study_ratings(drawn, discreet.fit(drawn))
+    mean, variance = np.zeros((2, drawn.n_ratings))
+    for person in range(40):
+        rows, ways, odds, _ = list_laws(study, person)
+        ways_there = ways.sum(axis=1) == drawn.score[rows].sum()
+        chance = np.exp(odds[ways_there]) / np.exp(odds[ways_there]).sum()
+        mean[rows] = chance @ ways[ways_there]
+        variance[rows] = chance @ (ways[ways_there] - mean[rows]) ** 2
+    says = variance > 1e-9
+    squares = np.where(says, (drawn.score - mean) ** 2, 0)
+    rater = drawn.codes["rater"]
+    infit = np.bincount(rater, squares) / np.bincount(rater, variance)
+    np.testing.assert_allclose(study.facets["rater"].conditional_infit, infit)
+    ratio = np.where(says, squares / np.where(says, variance, 1), 0)
+    outfit = np.bincount(rater, ratio) / np.bincount(rater, says)
+    np.testing.assert_allclose(study.facets["rater"].conditional_outfit, outfit)
+    sums = [np.bincount(drawn.person, one) for one in (squares, variance)]
+    known = sums[1] > 1e-9
+    np.testing.assert_allclose(study.persons.infit[known], sums[0][known] / sums[1][known])
+    assert np.isnan(study.persons.infit[~known]).all()
+    z = np.where(says, (drawn.score - mean) / np.sqrt(np.where(says, variance, 1)), 0)
+    worst = np.argmax(np.abs(z))
+    assert study.unexpected.z[0] == pytest.approx(z[worst])
+    assert study.unexpected.expected[0] == pytest.approx(mean[worst])
+    assert study.unexpected.observed[0] == drawn.score[worst]
+    assert study.unexpected.facets["rater"][0] == drawn.facets["rater"][rater[worst]]
+
+
+def test_surprise_is_the_predictive_probability_of_a_raters_ratings_written_out():
+    drawn = discreet.simulate_ratings(30, 2, 4, steps=2, rng=np.random.default_rng(3)).ratings
+    study = study_ratings(drawn, discreet.fit(drawn))
+    model = _Scores(drawn, study.estimate)
+    laws = RatingLaws.of(model, study.persons.measure)
+    found = Surprise(laws, study.persons.measure)
+    # Abilities with the normal law that makes the totals most likely, on a grid of its own.
+    node = np.linspace(-12, 12, 2001)
+    own = np.zeros((drawn.n_ratings, len(node)))
+    for person in range(30):
+        rows, _, _, steps = list_laws(study, person)
+        for row, step in zip(rows, steps, strict=True):
+            logits = np.cumsum(np.pad(node[:, None] - step, ((0, 0), (1, 0))), axis=1)
+            own[row] = logits[:, drawn.score[row]] - np.log(np.exp(logits).sum(axis=1))
+
+    def chance(rows):
+        return own[rows].sum(axis=0)
+
+    def miss(parameters):
+        law = stats.norm.pdf(node, parameters[0], np.exp(parameters[1]))
+        return -sum(
+            np.log(np.exp(chance(drawn.person == person)) @ law) for person in range(30)
+        )
+
+    best = optimize.minimize(miss, [0.0, 0.0], method="Nelder-Mead").x
+    law = stats.norm.pdf(node, best[0], np.exp(best[1]))
+    surprise = np.zeros(4)
+    for person, rater in itertools.product(range(30), range(4)):
+        mine = (drawn.person == person) & (drawn.codes["rater"] == rater)
+        if mine.any():
+            whole = drawn.person == person
+            surprise[rater] += np.log(np.exp(chance(whole & ~mine)) @ law)
+            surprise[rater] -= np.log(np.exp(chance(whole)) @ law)
+    n_persons = [len(set(drawn.person[drawn.codes["rater"] == rater])) for rater in range(4)]
+    np.testing.assert_allclose(found.measure(laws.score)[:4], surprise / n_persons, rtol=0.01)
+
+
+def roll_dice(ratings, level, seed=0):
+    dice = np.random.default_rng(seed).integers(0, 4, ratings.n_ratings)
+    return change(ratings, np.where(ratings.codes["rater"] == level, dice, ratings.score))
+
+
+def test_the_worst_rater_is_named_first_and_then_judged_no_longer():
+    drawn = discreet.simulate_ratings(600, 2, 6, rng=np.random.default_rng(5)).ratings
+    both = roll_dice(roll_dice(drawn, 2), 4, seed=1)
+    study = study_ratings(both, discreet.fit(both))
+    assert {one.levels for one in study.misfits} == {("R3",), ("R5",)}
+    assert all(one.z > study.limit > 0 and one.infit > 1.2 for one in study.misfits)
+    (finding,) = [one for one in find_rater_problems(study) if "erratic" in one.title]
+    assert "R3" in finding.title
+    assert "R5" in finding.title
+
+
+def test_of_three_raters_the_pair_is_named():
+    drawn = discreet.simulate_ratings(900, 2, 3, rng=np.random.default_rng(5)).ratings
+    spoiled = roll_dice(drawn, 1)
+    (misfit,) = study_ratings(spoiled, discreet.fit(spoiled)).misfits
+    assert len(misfit.levels) == 2
+    assert "R2" in misfit.levels
+
+
+def test_sound_ratings_alarm_as_often_as_the_level_says():
+    alarms = 0
+    for seed in range(200):
+        drawn = discreet.simulate_ratings(100, 1, 5, steps=2, rng=np.random.default_rng(seed))
+        study = study_ratings(
+            drawn.ratings, discreet.fit(drawn.ratings, within=None, standard_errors=False)
+        )
+        alarms += bool(study.misfits) or study.unexpected_persons.is_beyond
+    assert is_chance(alarms, 200)
+
+
+def test_categories_have_the_mean_levels_of_their_ratings():
+    drawn, study = draw_study()
+    ratings, table = drawn.ratings, study.categories
+    severity = study.estimate.facets["rater"].measure[ratings.codes["rater"]]
+    level = study.persons.measure[ratings.person] - severity
+    total = np.bincount(ratings.person, ratings.score)[ratings.person]
+    used = (total > 0) & (total < 3 * np.bincount(ratings.person)[ratings.person])
+    for row in (1, 6):
+        item = ratings.items.index(table.item[row])
+        mine = (ratings.item == item) & (ratings.score == table.category[row])
+        assert table.answers[row] == mine.sum()
+        assert table.share[row] == pytest.approx(mine.sum() / (ratings.item == item).sum())
+        assert table.mean_ability[row] == pytest.approx(level[mine & used].mean())
+        assert table.threshold[row] == study.estimate.thresholds[item, table.category[row] - 1]
+        logits = np.cumsum(
+            np.pad(level[:, None] - study.estimate.thresholds[item], ((0, 0), (1, 0))), axis=1
+        )
+        chance = np.exp(logits[:, table.category[row]]) / np.exp(logits).sum(axis=1)
+        there = used & (ratings.item == item)
+        expected = (chance * level)[there].sum() / chance[there].sum()
+        assert table.expected_ability[row] == pytest.approx(expected)
 
 
 def test_raters_who_copy_agree_too_well():

@@ -327,18 +327,122 @@ def test_all_pairs_serve_where_raters_mark_different_items():
         discreet.fit(frame_of(rows), facets=["rater"], within="item")
 
 
-@pytest.mark.parametrize("within", [None, "item"])
-def test_standard_errors_are_those_of_leaving_out_persons(within):
+ANCHORS = {"rater": {"0": -0.9}, "item": {"1": [-1.1, 0.1, 0.8]}}
+
+
+@pytest.mark.parametrize(
+    "words", [{"within": None}, {"within": "item"}, {"within": "item", "anchors": ANCHORS}]
+)
+def test_standard_errors_are_those_of_leaving_out_persons(words):
     ratings, _, _ = simulate_ratings(6, persons=90)
-    whole = discreet.fit(ratings, within=within)
+    whole = discreet.fit(ratings, **words)
     moves = []
     for number in range(ratings.n_persons):
         rest = ratings.select(np.flatnonzero(ratings.person != number))
-        part = discreet.fit(rest, within=within, standard_errors=False)
+        part = discreet.fit(rest, **words, standard_errors=False)
         moves.append(np.concatenate([part.facets["rater"].measure, part.thresholds.ravel()]))
     jackknife = np.sqrt(np.sum((moves - np.mean(moves, axis=0)) ** 2, axis=0))
     errors = np.concatenate([whole.facets["rater"].se, whole.threshold_se.ravel()])
-    np.testing.assert_allclose(errors, jackknife, rtol=0.12)
+    np.testing.assert_allclose(errors, jackknife, rtol=0.12, atol=1e-9)
+    assert (errors == 0).sum() == (0 if "anchors" not in words else 4)
+
+
+@pytest.mark.parametrize("model", ["partial-credit", "rating-scale"])
+@pytest.mark.parametrize("words", [{"within": None}, {"within": "item"}, {"method": "conditional"}])
+def test_anchors_at_the_values_of_a_free_fit_change_no_number(words, model):
+    ratings, _, _ = simulate_ratings(8)
+    free = discreet.fit(ratings, **words, model=model)
+    raters = free.facets["rater"]
+    some = {"rater": {"1": raters.measure[1], "4": raters.measure[4]}}
+    for anchors in (some, {"2": free.thresholds[2]}, {**some, "item": {"0": free.thresholds[0]}}):
+        held = discreet.fit(ratings, **words, model=model, anchors=anchors)
+        np.testing.assert_allclose(held.thresholds, free.thresholds, atol=1e-8)
+        np.testing.assert_allclose(held.facets["rater"].measure, raters.measure, atol=1e-8)
+        known = np.array(held.facets["rater"].status) == "anchored"
+        assert known.tolist() == [name in anchors.get("rater", ()) for name in raters.levels]
+        assert ((held.facets["rater"].se == 0) == known).all()
+
+
+def test_what_is_anchored_puts_the_others_on_its_scale(tmp_path):
+    # Moving the anchors of a facet moves that facet, and nothing else.
+    ratings, _, _ = simulate_ratings(9)
+    free = discreet.fit(ratings)
+    moved = {"rater": {"0": free.facets["rater"].measure[0] + 2}}
+    held = discreet.fit(ratings, anchors=moved)
+    np.testing.assert_allclose(held.facets["rater"].measure, free.facets["rater"].measure + 2)
+    np.testing.assert_allclose(held.difficulty, free.difficulty, atol=1e-8)
+    # Of an earlier fit, or its file, what occurs in both is held: others keep their distances.
+    rows = np.flatnonzero(ratings.codes["rater"] != 3)
+    earlier = discreet.fit(ratings.select(rows))
+    earlier.save(tmp_path / "earlier.json")
+    later = discreet.fit(ratings, anchors=tmp_path / "earlier.json")
+    assert list(later.facets["rater"].status) == [*["anchored"] * 3, "estimated", "anchored"]
+    np.testing.assert_array_equal(later.thresholds, earlier.thresholds)
+
+
+def test_an_anchored_rater_needs_no_estimate_and_others_need_a_way_to_the_anchors():
+    ratings, _, _ = simulate_ratings(10)
+    score = np.where(ratings.codes["rater"] == 0, 0, ratings.score)
+    kept = Ratings.from_codes(ratings.person, ratings.item, score, facets=ratings.codes)
+    held = discreet.fit(kept, within=None, anchors={"rater": {"0": 3.0, "1": -0.5}})
+    assert list(held.facets["rater"].status) == [*["anchored"] * 2, *["estimated"] * 3]
+    # Persons 0 to 29 are rated by raters 0 and 1, the others by 2 to 4.
+    apart = np.where(ratings.person < 30, ratings.codes["rater"] % 2, ratings.codes["rater"] % 3 + 2)
+    split = Ratings.from_codes(ratings.person, ratings.item, ratings.score, facets={"rater": apart})
+    with pytest.warns(ItemsLeftOut):
+        held = discreet.fit(split, within=None, anchors={"rater": {"1": -0.5}})
+    assert list(np.isfinite(held.facets["rater"].measure)) == [True, True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("anchors", "words"),
+    [
+        ({"task": {"a": 0.0}}, {}),
+        ({"rater": {"nobody": 0.0}}, {}),
+        ({"rater": {"0": np.nan}}, {}),
+        ({"item": {"0": 0.3}}, {}),
+        ({}, {}),
+        ({"rater": {"0": 0.3}}, {"refits": 1}),
+    ],
+)
+def test_anchors_that_mean_nothing_are_refused(anchors, words):
+    with pytest.raises(BadUsage):
+        discreet.fit(simulate_ratings(8)[0], anchors=anchors, **words)
+
+
+def test_equal_levels_are_tested_with_the_covariance_of_their_measures():
+    # Hotelling's statistic of differences to the first rater, from the jackknife of persons.
+    ratings, _, _ = simulate_ratings(6, persons=90)
+    whole = discreet.fit(ratings, within=None).facets["rater"]
+    moves = []
+    for number in range(90):
+        rest = ratings.select(np.flatnonzero(ratings.person != number))
+        part = discreet.fit(rest, within=None, standard_errors=False).facets["rater"].measure
+        moves.append(part[1:] - part[0])
+    centred = np.array(moves) - np.mean(moves, axis=0)
+    difference = whole.measure[1:] - whole.measure[0]
+    wald = difference @ np.linalg.solve(centred.T @ centred, difference)
+    statistic = wald / 4 * 86 / 89
+    assert whole.equal.degrees == (4, 86)
+    assert whole.equal.statistic == pytest.approx(statistic, rel=0.2)
+    tail = stats.f.sf(whole.equal.statistic, 4, 86)
+    assert whole.equal.p == pytest.approx(tail)
+    exact = discreet.fit(ratings, method="conditional").facets["rater"].equal
+    assert exact.p == pytest.approx(stats.chi2.sf(exact.statistic * 4, 4))
+
+
+def test_separation_and_strata_are_those_of_spread_and_error():
+    facet = discreet.fit(simulate_ratings(6)[0]).facets["rater"]
+    error = np.mean(facet.se**2)
+    true = np.var(facet.measure, ddof=1) - error
+    assert facet.separation == pytest.approx(np.sqrt(true / error))
+    assert facet.strata == pytest.approx((4 * np.sqrt(true / error) + 1) / 3)
+    assert facet.reliability == pytest.approx(true / (true + error))
+    # Five raters share one level by Bonferroni; each has degrees of freedom of its own.
+    bound = stats.t.ppf(1 - 0.05 / 10, facet.degrees) * facet.se
+    assert (facet.differ() == (np.abs(facet.measure) > bound)).all()
+    alone = stats.t.ppf(0.975, facet.degrees) * facet.se
+    assert (facet.differ(simultaneous=False) == (np.abs(facet.measure) > alone)).all()
 
 
 @pytest.mark.parametrize("within", [None, "item"])

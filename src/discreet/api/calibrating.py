@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from os import PathLike
 from typing import Any, Unpack, cast
 
 from discreet.answers.matrices import MATRIX_WORDS, is_matrix, read_matrix
@@ -84,7 +85,8 @@ def fit(
         mapping from item to difficulty (with steps, to the list of its thresholds), or a table with
         these columns (item and difficulty; with steps item, step and threshold), whose items must
         all occur in the answers; or a calibration, a release or a bank, of which the items that
-        occur are used. The answers are read into memory.
+        occur are used. The answers are read into memory. Of ratings an earlier fit (or its folder),
+        or a mapping such as ``{"rater": {"Ann": 0.3}, "item": {"style": [-1, 0, 1]}}``.
     facets
         Of ratings, a long table with one row per score: the columns of raters, tasks and other
         facets. The estimate's ``facets`` then hold their measures (docs/raters.md).
@@ -163,10 +165,17 @@ def fit(
     from discreet.answers.ratings import Ratings, StoredRatings
 
     if facets or isinstance(data, Ratings | StoredRatings):
-        if anchors is not None or design:
-            word = "anchors" if anchors is not None else "weight"
-            raise BadUsage(f"{word}= belongs to answers; with facets= leave {word}= out")
-        settings: dict[str, Any] = {"method": method, "model": model}
+        if design:
+            raise BadUsage(
+                "weight= has no meaning for ratings: severities come from ratings of the same "
+                "person, so that who was drawn how often does not move them. Leave weight= out, "
+                "and weigh the persons' measures"
+            )
+        if isinstance(anchors, str | PathLike):
+            from discreet.api.loading import load
+
+            anchors = load(anchors, Estimate)
+        settings: dict[str, Any] = {"method": method, "model": model, "anchors": anchors}
         settings |= {"standard_errors": standard_errors}
         settings |= {
             "structure": structure,

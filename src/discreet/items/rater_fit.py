@@ -156,7 +156,7 @@ class RatingLaws:
         return np.asarray(np.add.reduceat(sums, self.start[:-1]))
 
 
-class _Surprise:
+class Surprise:
     """Measures how surprising the ratings of all levels are; see the top of the module."""
 
     def __init__(self, laws: RatingLaws, ability: FloatArray) -> None:
@@ -227,7 +227,7 @@ def simulate_limits(laws: RatingLaws, ability: FloatArray) -> RatingLimits:
     if laws.threshold.size > MOST_DRAWN:
         beyond, chances = (infit < FIT_LOW) | (infit > FIT_HIGH), np.full(len(laws.start) - 1, np.nan)
         return RatingLimits(np.full(len(infit), np.nan), np.nan, beyond, chances, None)
-    surprise, rng = _Surprise(laws, ability), np.random.default_rng(0)
+    surprise, rng = Surprise(laws, ability), np.random.default_rng(0)
     sets = [*(laws.draw(rng) for _ in range(FEW)), laws.score]
     every = np.stack([surprise.measure(score) for score in sets])
     mean, sd = every.mean(axis=0), every.std(axis=0)

@@ -32,6 +32,7 @@ class LevelStatus(StrEnum):
     """Why a level of a facet has a number, or has none."""
 
     ESTIMATED = "estimated"
+    ANCHORED = "anchored"
     ALWAYS_LOWEST = "always_lowest"
     ALWAYS_HIGHEST = "always_highest"
     NOT_CONNECTED = "not_connected"

@@ -75,8 +75,18 @@ def drop_unlinked(
             for number, code in enumerate(codes):
                 graphs[number] = graphs[number] + pairs.find_links(code, labels[number], most)
         labels = [connected_components(graph, connection="strong")[1] for graph in graphs]
-    terms = tuple(map(_classify, design.terms, graphs[1:]))
+    # What is held has a common scale, whoever was rated.
+    held = [design.is_held[: design.n_nodes], *(design.is_held[at] for _, at in design.list_terms())]
+    graphs = [graph + _link_all(own) for graph, own in zip(graphs, held, strict=True)]
+    terms = tuple(map(_classify, design.terms, graphs[1:], held[1:]))
     return replace(design, keeps_node=_keep_nodes(design, graphs[0], within), terms=terms)
+
+
+def _link_all(chosen: BoolArray) -> Any:
+    """Return links from each chosen one to the next, and from the last to the first."""
+    rows = np.flatnonzero(chosen)
+    cells = rows, np.roll(rows, 1)
+    return sparse.csr_array((np.ones(len(rows), bool), cells), shape=(len(chosen), len(chosen)))
 
 
 def _keep_nodes(design: FacetDesign, graph: sparse.csr_array, within: str | None) -> BoolArray:
@@ -86,19 +96,25 @@ def _keep_nodes(design: FacetDesign, graph: sparse.csr_array, within: str | None
     labels = connected_components(graph, connection="strong")[1]
     if within is None:
         kept = labels[design.keeps_node]
+        kept = labels[design.is_held[: design.n_nodes]][:1] if design.has_held_items else kept
         largest = np.bincount(kept).argmax() if len(kept) else -1
         return np.asarray(design.keeps_node & (labels == largest))
     firsts = labels[design.first_node[design.node_item]]
     return np.asarray(design.keeps_node & (labels == firsts))
 
 
-def _classify(term: FacetTerm, graph: sparse.csr_array) -> FacetTerm:
-    """Keep the largest strongly linked set of levels; of crossed facets one in every subset."""
+def _classify(term: FacetTerm, graph: sparse.csr_array, held: BoolArray) -> FacetTerm:
+    """Keep the largest strongly linked set of levels; of crossed facets one in every subset.
+
+    Where levels are held, it is the set that is linked to these.
+    """
     size = len(term.levels)
     if size == 1:
         return term
     weak, strong = (connected_components(graph, connection=kind)[1] for kind in ("weak", "strong"))
     n_linked = np.bincount(strong)[strong]
+    if held.any():
+        n_linked = np.where(strong == strong[held][0], size + 1, n_linked)
     # The first level of the largest set in each subset, and the subsets by the size of that set.
     order = np.lexsort((-n_linked, weak))
     best = order[np.unique(weak[order], return_index=True)[1]]
@@ -207,12 +223,15 @@ def drop_moved(design: FacetDesign, moves: FloatArray, within: str | None) -> Fa
         blocks = design.node_item if within == WITHIN_ITEM else np.zeros(design.n_nodes, np.int64)
         for block in np.unique(blocks):
             rows = np.flatnonzero(keeps_node & (blocks == block))
-            keeps_node[rows] = _keep_largest(nodes[rows])
+            held = design.has_held_items and (within is None or design.is_held[rows].any())
+            stays = np.abs(nodes[rows]) < SAME_MOVE
+            keeps_node[rows] = stays if held else _keep_largest(nodes[rows])
     terms = []
     for term, columns in design.list_terms():
         kept, rows = term.keeps.copy(), np.flatnonzero(term.keeps)
         part = moves[columns][rows]
-        kept[rows] = np.abs(part) < SAME_MOVE if term.is_crossed else _keep_largest(part)
+        stays = term.is_crossed or design.is_held[columns].any()
+        kept[rows] = np.abs(part) < SAME_MOVE if stays else _keep_largest(part)
         terms.append(term.leave_out(kept))
     return replace(design, keeps_node=keeps_node, terms=tuple(terms))
 

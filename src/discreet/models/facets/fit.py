@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.linalg as linalg
 
 from discreet.answers.ratings import Ratings, RatingSource
 from discreet.choices import Within
@@ -44,6 +43,7 @@ from discreet.models.facets.structure import (
     FacetDesign,
     PairedBatches,
     describe_structure,
+    hold_anchors,
     plan_design,
 )
 from discreet.results.estimate import Estimate, Solution, Status
@@ -68,6 +68,7 @@ class FacetRequest:
     within: Within = "auto"
     standard_errors: bool = True
     refits: int = 0
+    anchors: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +97,13 @@ def fit_facets(ratings: RatingSource, request: FacetRequest) -> Estimate:
         request.structure, names, model=request.model, features=feature_names
     )
     design = plan_design(ratings.batches(), description, features)
+    if request.anchors is not None:
+        design = hold_anchors(design, request.anchors, ratings.lowest)
+        if design.is_held.all():
+            raise BadUsage(
+                "the anchors hold every item and level, so nothing is left to estimate; measure "
+                "persons by score(ratings, calibration)"
+            )
     design, within, choice = _link(design, ratings, request)
     LOG.info("fitting %s by pairs within %s", description, within or "persons")
     if request.method == "conditional":
@@ -120,6 +128,8 @@ def _check_request(request: FacetRequest) -> None:
             f"within must be 'auto', 'item' or None, found {request.within!r}; 'item' compares "
             "ratings of the same person on the same item"
         )
+    if request.refits and request.anchors is not None:
+        raise BadUsage("refits= moves all measures, and anchors= holds some; leave one out")
 
 
 def _link(
@@ -233,10 +243,11 @@ def _test_item_effect(
 ) -> ItemEffectTest | None:
     """Compare severities from same-item pairs with those from all pairs, where these exist."""
     linked = link_design(design, ratings.batches(), None)
-    if (linked.keeps != design.keeps).any():
+    free = design.keeps & ~design.is_held
+    if (linked.keeps != design.keeps).any() or not free[design.n_nodes :].any():
         return None
     (everything,) = _run_stages(design, ratings, None)
-    columns = design.n_nodes + np.flatnonzero(design.keeps[design.n_nodes :])
+    columns = design.n_nodes + np.flatnonzero(free[design.n_nodes :])
     return compare_stages(inside, everything, columns, ratings.n_persons)
 
 
@@ -297,7 +308,7 @@ def _solve_conditional(design: FacetDesign, ratings: RatingSource) -> FacetNumbe
     gauges = structure.gauges.toarray()
     inverse = solution.equations.solve(np.eye(structure.basis.shape[1]))
     null = inverse @ gauges.T  # along what the constraints hold at zero
-    inverse = inverse - null @ linalg.pinv(gauges @ null) @ null.T
+    inverse = inverse - null @ np.linalg.pinv(gauges @ null) @ null.T
     read = Centring(design)
     covariance = np.asarray(read(read(structure.basis @ inverse @ structure.basis.T).T))
     return FacetNumbers(
@@ -320,7 +331,10 @@ def _assemble(design: FacetDesign, ratings: RatingSource, numbers: FacetNumbers)
     cuts = design.first_node[1:-1]
     value, se = (pad_steps(np.split(part, cuts)) for part in (nodes, node_se))
     counts = ratings.count_categories()
-    node_status = [Status.ESTIMATED if keep else Status.NOT_CONNECTED for keep in design.keeps_node]
+    node_status = [
+        Status.ANCHORED if held else Status.ESTIMATED if keep else Status.NOT_CONNECTED
+        for held, keep in zip(design.is_held, design.keeps_node, strict=False)
+    ]
     status = [tuple(part) for part in np.split(np.array(node_status, object), cuts)]
     location = np.array([row[: len(own)].mean() for row, own in zip(value, status, strict=True)])
     location_se = np.sqrt(numbers.variance[design.n_columns :])
@@ -370,13 +384,16 @@ def _list_facets(
         exact = numbers.is_model_based[columns]
         se = np.sqrt(numbers.variance[columns] * np.where(exact, 1.0, factor))
         keeps = term.keeps
-        free = columns.start + np.flatnonzero(keeps)
+        free = columns.start + np.flatnonzero(keeps & ~design.is_held[columns])
         tables[term.name] = FacetLevels(
             name=term.name,
             levels=term.levels,
             measure=np.where(keeps, numbers.thresholds[columns], np.nan),
             se=np.where(keeps, se, np.nan),
-            status=term.status,
+            status=tuple(
+                LevelStatus.ANCHORED if one else was
+                for one, was in zip(design.is_held[columns], term.status, strict=True)
+            ),
             subset=term.subset,
             ratings=n_ratings[columns],
             persons=persons,
@@ -390,7 +407,7 @@ def _test_equality(
     numbers: FacetNumbers, columns: IndexArray, n_persons: int
 ) -> DifferenceTest | None:
     """Test whether levels are equal; the exact likelihood's covariance counts as known."""
-    if numbers.covariance is None:
+    if numbers.covariance is None or not len(columns):
         return None
     is_known = bool(numbers.is_model_based.all())
     covariance = numbers.covariance[np.ix_(columns, columns)]

@@ -48,6 +48,8 @@ class Centring:
     def columns(self, moved: FloatArray) -> FloatArray:
         """Return moves of all columns, centred."""
         centred = moved.copy()
+        if self._design.has_held_items or not self._is_whole.any():
+            return centred
         centred[: self._design.n_nodes] -= self._locate(moved)[self._is_whole].mean(axis=0)
         return centred
 

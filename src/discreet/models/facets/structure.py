@@ -19,9 +19,11 @@ import scipy.sparse as sparse
 
 from discreet.answers.ratings import Ratings
 from discreet.errors import BadResponses, BadUsage
+from discreet.models.anchors import accept_anchors
 from discreet.models.facets.pairs import PairGroups, RatingPairs
 from discreet.models.facets.solve import LinearStructure
-from discreet.results.facets import LevelStatus
+from discreet.models.item_parameters import KnownItems
+from discreet.results.facets import FacetLevels, LevelStatus
 from discreet.types import BoolArray, FloatArray, Int32Array, Int64Array
 
 ITEM, STEP = "item", "step"
@@ -175,6 +177,8 @@ class FacetDesign:
         Which steps have a number, node by node (item after item, step after step).
     feature_values
         ``[item, feature]``.
+    held
+        Of all columns, what is known and held; NaN where it is estimated.
     """
 
     description: Description
@@ -183,6 +187,7 @@ class FacetDesign:
     terms: tuple[FacetTerm, ...]
     keeps_node: BoolArray
     feature_values: FloatArray
+    held: FloatArray
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -214,6 +219,25 @@ class FacetDesign:
     def keeps(self) -> BoolArray:
         """Which columns have a number."""
         return np.concatenate([self.keeps_node, *(term.keeps for term in self.terms)])
+
+    @cached_property
+    def is_held(self) -> BoolArray:
+        """Which columns are held."""
+        return np.isfinite(self.held)
+
+    @cached_property
+    def _held_nodes(self) -> FloatArray:
+        """The held steps, zero for others."""
+        return np.nan_to_num(self.held[: self.n_nodes])
+
+    @cached_property
+    def _is_free_node(self) -> BoolArray:
+        return ~self.is_held[: self.n_nodes]
+
+    @property
+    def has_held_items(self) -> bool:
+        """Whether items hold the scale, so that their mean is not zero."""
+        return not self._is_free_node.all()
 
     def list_terms(self) -> list[tuple[FacetTerm, slice]]:
         """Return every facet with its columns."""
@@ -274,45 +298,69 @@ class FacetDesign:
     # --- the linear structure ---------------------------------------------------------------
 
     def whole_structure(self) -> LinearStructure:
-        """Return the structure in which everything is free."""
-        return self._join(self._node_basis(), self._node_gauges())
+        """Return the structure in which everything is free that is not held."""
+        nodes = self._held_nodes
+        if self.description.has_steps and self.has_held_items:
+            mean = np.bincount(self.node_item, nodes) / self.steps
+            free = self._is_free_node
+            nodes = np.where(free, self._hold_steps(nodes - mean[self.node_item]), nodes)
+        return self._join(self._node_basis(), self._node_gauges(), nodes)
 
     def spacing_structure(self) -> LinearStructure:
         """Return what pairs of the same item determine: steps within items, and facets."""
+        # Of held items pairs of the same item see the distances, not the location.
+        mean = np.bincount(self.node_item, self._held_nodes) / self.steps
+        held = np.where(self._is_free_node, 0.0, self._held_nodes - mean[self.node_item])
         if self.description.has_item_steps:
             nodes = self._node_basis()
-            return self._join(nodes, _indicate(self.node_item[self.keeps_node]).T)
+            free = self.keeps_node & self._is_free_node
+            return self._join(nodes, _indicate(self.node_item[free]).T, held)
         nodes = self._step_basis()
-        return self._join(nodes, sparse.csr_array(np.ones((1, nodes.shape[1]))))
+        ones = np.ones((min(1, nodes.shape[1]), nodes.shape[1]))
+        return self._join(nodes, sparse.csr_array(ones), self._hold_steps(held))
+
+    def _hold_steps(self, distance: FloatArray) -> FloatArray:
+        """Return the distances that held items give all items; zero where none is held."""
+        held = ~self._is_free_node
+        if not held.any():
+            return distance
+        count = np.bincount(self.node_step, held)
+        steps = np.bincount(self.node_step, distance * held) / np.maximum(count, 1)
+        return np.asarray(steps[self.node_step])
 
     def location_structure(self, spacing: FloatArray) -> LinearStructure:
         """Return the structure of item locations, with everything else held at ``spacing``."""
         nodes = self._location_basis()
         empty = sparse.csr_array((self.n_columns - self.n_nodes, nodes.shape[1]))
         basis = sparse.vstack([nodes, empty]).tocsr()
-        constant = np.ones((0 if self.description.features else 1, nodes.shape[1]))
-        gauges = sparse.csr_array(constant)
-        return LinearStructure(basis, spacing, gauges, nodes.shape[1], self.n_nodes)
+        is_known = bool(self.description.features) or self.has_held_items
+        gauges = sparse.csr_array(np.ones((0 if is_known else 1, nodes.shape[1])))
+        offset = spacing.copy()
+        offset[: self.n_nodes][~self._is_free_node] = self._held_nodes[~self._is_free_node]
+        return LinearStructure(basis, offset, gauges, nodes.shape[1], self.n_nodes)
 
     def _location_basis(self) -> Any:
         items = sparse.csr_array(_indicate(self.node_item, len(self.items)))
         if self.description.features:
             return (items @ sparse.csr_array(self.feature_values)).tocsr()
-        linked = np.unique(self.node_item[self.keeps_node])
+        linked = np.unique(self.node_item[self.keeps_node & self._is_free_node])
         return items[:, linked]
 
     def _step_basis(self) -> Any:
         seen = np.unique(self.node_step[self.keeps_node])
-        if not self.description.has_steps:
+        if not self.description.has_steps or self.has_held_items:
             return sparse.csr_array((self.n_nodes, 0))
         return _indicate(self.node_step, int(self.node_step.max()) + 1)[:, seen]
 
     def _node_basis(self) -> Any:
         if self.description.has_item_steps:
-            return sparse.csr_array(sparse.eye_array(self.n_nodes))[:, self.keeps_node]
+            free = self.keeps_node & self._is_free_node
+            return sparse.csr_array(sparse.eye_array(self.n_nodes))[:, free]
         return sparse.hstack([self._location_basis(), self._step_basis()]).tocsr()
 
     def _node_gauges(self) -> Any:
+        if self.has_held_items:
+            return sparse.csr_array((0, self._node_basis().shape[1]))
         if self.description.has_item_steps:
             item = self.node_item[self.keeps_node]
             return sparse.csr_array((1.0 / np.bincount(item)[item])[None, :])
@@ -322,21 +370,22 @@ class FacetDesign:
         rows[1, n_locations:] = 1.0
         return sparse.csr_array(rows[(rows != 0).any(axis=1)])
 
-    def _join(self, nodes: Any, gauges: Any) -> LinearStructure:
-        parts, constraints = [nodes], [gauges]
-        for term in self.terms:
-            size = len(term.levels)
-            parts.append(sparse.csr_array(sparse.eye_array(size))[:, term.keeps])
+    def _join(self, nodes: Any, gauges: Any, held_nodes: FloatArray) -> LinearStructure:
+        parts, constraints, offset = [nodes], [gauges], np.nan_to_num(self.held)
+        offset[: self.n_nodes] = held_nodes
+        for term, columns in self.list_terms():
+            size, is_held = len(term.levels), self.is_held[columns]
+            free = term.keeps & ~is_held
+            parts.append(sparse.csr_array(sparse.eye_array(size))[:, free])
             # Constraints: levels of a subset, or crossed with a main effect, sum to zero.
             mains = {main.names[0] for main in self.terms if not main.is_crossed} | {ITEM}
             rows = [term.subset]
             if term.is_crossed:
                 rows += [term.members[:, n] for n, name in enumerate(term.names) if name in mains]
-            rows = sparse.vstack([_indicate(codes).T for codes in rows]).tocsr()[:, term.keeps]
-            constraints.append(rows[np.diff(rows.indptr) > 0])
+            rows = sparse.vstack([_indicate(codes).T for codes in rows]).tocsr()[:, free]
+            constraints.append(rows[(np.diff(rows.indptr) > 0) & ~is_held.any()])
         basis, rows = sparse.block_diag(parts).tocsr(), sparse.block_diag(constraints).tocsr()
-        zeros = np.zeros(self.n_columns)
-        return LinearStructure(basis, zeros, rows, nodes.shape[1], self.n_nodes)
+        return LinearStructure(basis, offset, rows, nodes.shape[1], self.n_nodes)
 
 
 def _indicate(codes: Int64Array, size: int | None = None) -> Any:
@@ -380,7 +429,81 @@ def plan_design(
     ]
     values = _take_features(features or {}, description.features, ratings.items)
     keeps = np.ones(sum(len(categories) - 1 for categories in kept), bool)
-    return FacetDesign(description, ratings.items, kept, tuple(terms), keeps, values)
+    held = np.full(len(keeps) + sum(len(term.levels) for term in terms), np.nan)
+    return FacetDesign(description, ratings.items, kept, tuple(terms), keeps, values, held)
+
+
+def hold_anchors(design: FacetDesign, anchors: Any, lowest: int) -> FacetDesign:
+    """Return the design with the steps of items and the levels of facets that are known.
+
+    ``anchors`` is an earlier estimate of ratings; or a mapping from a facet's name to its levels
+    and their measures, and from items to their thresholds.
+    """
+    if isinstance(anchors, Mapping):
+        facets = {name: own for name, own in anchors.items() if isinstance(own, Mapping)}
+        items: Any = {name: own for name, own in anchors.items() if name not in facets}
+        items |= facets.pop(ITEM, {})
+    else:
+        facets = {
+            term.name: _list_known(anchors.facets[term.name], term.levels)
+            for term in design.terms
+            if term.name in anchors.facets and not term.is_crossed
+        }
+        items = anchors if set(anchors.items) & set(design.items) else {}
+    names = [term.name for term in design.terms if not term.is_crossed]
+    for name in facets:
+        if name not in names:
+            raise BadUsage(
+                f"the anchors have the facet '{name}'; the facets that can be held are: "
+                f"{', '.join(names) or 'none'}. Items that combine with others are not among them."
+            )
+    if items:
+        design = _hold_items(design, accept_anchors(items, design.items), lowest)
+    held = design.held.copy()
+    for term, columns in design.list_terms():
+        if own := facets.get(term.name):
+            known = accept_anchors(own, term.levels)
+            rows = [columns.start + term.levels.index(level) for level in known.items]
+            held[rows] = known.thresholds[:, 0]
+    if not np.isfinite(held).any():
+        accept_anchors({}, design.items)
+    return replace(design, held=held)
+
+
+def _hold_items(design: FacetDesign, known: KnownItems, lowest: int) -> FacetDesign:
+    """Hold all steps of items; the categories are those of the anchors."""
+    if design.description.features:
+        raise BadUsage("items with features have no thresholds to hold; anchor raters only")
+    shift, kept = known.lowest - lowest, list(design.kept)
+    for name, categories in zip(known.items, known.kept, strict=True):
+        item = design.items.index(name)
+        wanted = tuple(category + shift for category in categories)
+        if not set(kept[item]) <= set(wanted):
+            found, ours = (
+                ", ".join(str(category + lowest) for category in some)
+                for some in (kept[item], wanted)
+            )
+            raise BadUsage(
+                f"item '{name}' has the scores {found}, and its anchor is for {ours}. Give a "
+                "threshold for every step, or read the ratings as those of the calibration were "
+                "(lowest=)"
+            )
+        kept[item] = wanted
+    nodes = {
+        name: row[: len(own) - 1]
+        for name, row, own in zip(known.items, known.thresholds, known.kept, strict=True)
+    }
+    free = [np.full(len(own) - 1, np.nan) for own in kept]
+    parts = [nodes.get(name, own) for name, own in zip(design.items, free, strict=True)]
+    held = np.concatenate([*parts, design.held[design.n_nodes :]])
+    keeps = np.ones(sum(map(len, parts)), bool)
+    return replace(design, kept=tuple(kept), held=held, keeps_node=keeps)
+
+
+def _list_known(facet: FacetLevels, levels: Sequence[str]) -> dict[str, float]:
+    """Return the measures of those levels that have one."""
+    rows = zip(facet.levels, facet.measure.tolist(), strict=True)
+    return {level: value for level, value in rows if level in levels and np.isfinite(value)}
 
 
 def _make_term(names: tuple[str, ...], ratings: Ratings, cells: Int64Array) -> FacetTerm:
