@@ -11,7 +11,7 @@ import discreet
 from discreet.analysis import study_ratings
 from discreet.answers.ratings import Ratings
 from discreet.errors import BadUsage
-from discreet.items.rater_fit import RatingLaws, Surprise
+from discreet.items.raters.laws import RatingLaws, Surprise
 from discreet.items.raters import BiasTable, _Scores
 from discreet.report.raters import draw_ruler, find_rater_problems, write_rater_page
 from refusals import refused
@@ -161,9 +161,7 @@ def test_surprise_is_the_predictive_probability_of_a_raters_ratings_written_out(
 
     def miss(parameters):
         law = stats.norm.pdf(node, parameters[0], np.exp(parameters[1]))
-        return -sum(
-            np.log(np.exp(chance(drawn.person == person)) @ law) for person in range(30)
-        )
+        return -sum(np.log(np.exp(chance(drawn.person == person)) @ law) for person in range(30))
 
     best = optimize.minimize(miss, [0.0, 0.0], method="Nelder-Mead").x
     law = stats.norm.pdf(node, best[0], np.exp(best[1]))

@@ -387,7 +387,9 @@ def test_an_anchored_rater_needs_no_estimate_and_others_need_a_way_to_the_anchor
     held = discreet.fit(kept, within=None, anchors={"rater": {"0": 3.0, "1": -0.5}})
     assert list(held.facets["rater"].status) == [*["anchored"] * 2, *["estimated"] * 3]
     # Persons 0 to 29 are rated by raters 0 and 1, the others by 2 to 4.
-    apart = np.where(ratings.person < 30, ratings.codes["rater"] % 2, ratings.codes["rater"] % 3 + 2)
+    apart = np.where(
+        ratings.person < 30, ratings.codes["rater"] % 2, ratings.codes["rater"] % 3 + 2
+    )
     split = Ratings.from_codes(ratings.person, ratings.item, ratings.score, facets={"rater": apart})
     with pytest.warns(ItemsLeftOut):
         held = discreet.fit(split, within=None, anchors={"rater": {"1": -0.5}})

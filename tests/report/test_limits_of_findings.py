@@ -17,7 +17,7 @@ from discreet.items.fit import CategoryFit, ItemFit, Reliability
 from discreet.items.likelihood_ratios import AndersenTest, StepModelTest
 from discreet.items.martin_loef import MartinLoefTest
 from discreet.items.mislabelled import Mislabelled
-from discreet.items.rater_fit import Misfit
+from discreet.items.raters.laws import Misfit
 from discreet.items.raters import BiasTable, LevelFit, RatedPersons, RatingStudy
 from discreet.items.study import Study
 from discreet.persons.measures import HalvesTest
@@ -605,9 +605,13 @@ ALONE = "Each by itself, 1 of 4 levels (25%) differs from the mean; of equal one
 
 def test_a_severe_rater_costs_points_and_a_lenient_one_gives_them():
     (severe,) = find_rater_problems(make_study(measure=0.8, fair=1.7))
-    assert severe.found == f"Rater Cy is 0.8 logits severe: what they rate lost 0.3 points. {ALONE}"
+    told = "Rater Cy is 0.8 logits severe: what they rate lost 0.3 points."
+    assert severe.found == f"{told} {ALONE}"
     (lenient,) = find_rater_problems(make_study(measure=-0.8, fair=2.4))
-    assert lenient.found == f"Rater Cy is 0.8 logits lenient: what they rate gained 0.4 points. {ALONE}"
+    assert (
+        lenient.found
+        == f"Rater Cy is 0.8 logits lenient: what they rate gained 0.4 points. {ALONE}"
+    )
 
 
 @pytest.mark.parametrize(("adjusted", "found"), [(0.0501, 0), (0.05, 1)])

@@ -438,8 +438,8 @@ def _conclude(
     z = (judged - mean) / np.where(sd > 0, sd, np.inf)
     shares = PersonShares.of(reached)
     families = {
-        "items": find_largest(np.abs(z[:, : 2 * items])),
-        "pairs": find_largest(z[:, 2 * items :]),
+        "items": take_largest(np.abs(z[:, : 2 * items])),
+        "pairs": take_largest(z[:, 2 * items :]),
         "persons": shares.z.max(axis=0),
     }
     limits = split_level(families)
@@ -503,7 +503,7 @@ class PersonShares:
         return listed
 
 
-def find_largest(z: FloatArray) -> FloatArray:
+def take_largest(z: FloatArray) -> FloatArray:
     """Return the largest value of every set; minus infinity of none."""
     return np.asarray(np.nanmax(z, axis=1, initial=-np.inf))
 

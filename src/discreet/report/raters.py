@@ -172,7 +172,7 @@ def _find_persons(study: RatingStudy) -> Iterator[Finding]:
             "Persons with unexpected ratings",
             f"The ratings of {found.share:.1%} of the persons have a chance of at most "
             f"{found.chance:.0%}; {found.expected:.1%} are expected, up to {found.limit:.1%}.",
-            "Look at the most unexpected ratings below: slips, other persons' work, other criteria.",
+            "Look at the most unexpected ratings below: slips, or other persons' work.",
         )
 
 

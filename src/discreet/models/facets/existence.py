@@ -76,7 +76,10 @@ def drop_unlinked(
                 graphs[number] = graphs[number] + pairs.find_links(code, labels[number], most)
         labels = [connected_components(graph, connection="strong")[1] for graph in graphs]
     # What is held has a common scale, whoever was rated.
-    held = [design.is_held[: design.n_nodes], *(design.is_held[at] for _, at in design.list_terms())]
+    held = [
+        design.is_held[: design.n_nodes],
+        *(design.is_held[at] for _, at in design.list_terms()),
+    ]
     graphs = [graph + _link_all(own) for graph, own in zip(graphs, held, strict=True)]
     terms = tuple(map(_classify, design.terms, graphs[1:], held[1:]))
     return replace(design, keeps_node=_keep_nodes(design, graphs[0], within), terms=terms)
@@ -224,13 +227,13 @@ def drop_moved(design: FacetDesign, moves: FloatArray, within: str | None) -> Fa
         for block in np.unique(blocks):
             rows = np.flatnonzero(keeps_node & (blocks == block))
             held = design.has_held_items and (within is None or design.is_held[rows].any())
-            stays = np.abs(nodes[rows]) < SAME_MOVE
-            keeps_node[rows] = stays if held else _keep_largest(nodes[rows])
+            still = np.abs(nodes[rows]) < SAME_MOVE
+            keeps_node[rows] = still if held else _keep_largest(nodes[rows])
     terms = []
     for term, columns in design.list_terms():
         kept, rows = term.keeps.copy(), np.flatnonzero(term.keeps)
         part = moves[columns][rows]
-        stays = term.is_crossed or design.is_held[columns].any()
+        stays = term.is_crossed or bool(design.is_held[columns].any())
         kept[rows] = np.abs(part) < SAME_MOVE if stays else _keep_largest(part)
         terms.append(term.leave_out(kept))
     return replace(design, keeps_node=keeps_node, terms=tuple(terms))

@@ -49,13 +49,12 @@ def list_rated_values(
 
 
 def _count(summary: RatingSummary) -> dict[str, str]:
-    ratings = summary.study.ratings
-    (levels,) = ratings.facets.values()
+    (facet,) = summary.estimate.facets.values()
     sizes = {
-        tell("persons"): ratings.n_persons,
-        tell("raters"): len(levels),
-        tell("items"): len(ratings.items),
-        tell("ratings"): ratings.n_ratings,
+        tell("persons"): len(summary.study.persons.persons),
+        tell("raters"): len(facet.levels),
+        tell("items"): len(summary.estimate.items),
+        tell("ratings"): int(facet.ratings.sum()),
     }
     return {name: tell.number(size) for name, size in sizes.items()}
 
@@ -92,6 +91,6 @@ def _judge(summary: RatingSummary) -> tuple[str, str]:
     words = tell(
         "For equal work, {severe} gives {low} points on average and {mild} gives {high}.", **said
     )
-    if not any(np.abs(facet.measure) > 1.96 * facet.se):
+    if not facet.differ().any():
         return f"{tell('The raters agree in how severe they are.')} {words}", "good"
     return f"{words} {tell('The adjusted means below allow for that.')}", "look"

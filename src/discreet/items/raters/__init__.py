@@ -21,7 +21,7 @@ from discreet.errors import BadUsage
 from discreet.items.cutoffs import SmallChances
 from discreet.items.fit import CategoryFit
 from discreet.items.groups import adjust
-from discreet.items.rater_fit import (
+from discreet.items.raters.laws import (
     ITEM,
     Misfit,
     RatingLaws,
@@ -301,7 +301,7 @@ def study_ratings(ratings: Ratings, estimate: Estimate) -> RatingStudy:
         for (name, squares), z in zip(laws.square_levels().items(), surprise, strict=True)
     }
     facets = {
-        name: _fit_levels(model, name, (residuals, given[name]), agreement, centre)
+        name: _fit_levels(model, name, residuals, given[name], agreement, centre)
         for name in (*estimate.facets, ITEM)
     }
     counts = np.bincount(ratings.person, minlength=ratings.n_persons)
@@ -318,7 +318,7 @@ def study_ratings(ratings: Ratings, estimate: Estimate) -> RatingStudy:
 
 
 def _fit_again(estimate: Estimate, ratings: Ratings) -> tuple[RatingLaws, FloatArray]:
-    """Fit some of the ratings by a model of the same structure; return their laws, and abilities."""
+    """Fit some of the ratings by a model of the same structure; return laws and abilities."""
     nodes = "item + step" if estimate.model == "rating-scale" else "item:step"
     terms = " + ".join([nodes, *estimate.facets])
     with warnings.catch_warnings(action="ignore"):
@@ -464,12 +464,13 @@ def _compare_raters(model: _Scores, ability: FloatArray) -> Mapping[str, FloatAr
 def _fit_levels(
     model: _Scores,
     name: str,
-    squares: tuple[tuple[FloatArray, FloatArray], Sequence[FloatArray]],
+    residuals: tuple[FloatArray, FloatArray],
+    given: tuple[FloatArray, FloatArray, FloatArray],
     agreement: Mapping[str, FloatArray],
     centre: float,
 ) -> LevelFit:
     ratings, estimate = model.ratings, model.estimate
-    (residual, variance), given = squares
+    residual, variance = residuals
     codes, levels = model.level_codes(name), tuple(model.levels(name))
     size = len(levels)
     usable = np.isfinite(residual)
@@ -496,8 +497,8 @@ def _fit_levels(
         measure, se = estimate.facets[name].measure, estimate.facets[name].se
         fair = model.fair(np.full(size, centre), np.nan_to_num(measure))
         fair[np.isnan(measure)] = np.nan
-    numbers = measure, se, counts, observed, fair, infit, outfit
-    return LevelFit(name, levels, *numbers, *given, *shares)
+    squares = infit, outfit, *given
+    return LevelFit(name, levels, measure, se, counts, observed, fair, *squares, *shares)
 
 
 def _cross(study: RatingStudy, names: tuple[str, str], adjustment: Adjustment) -> BiasTable:

@@ -30,7 +30,7 @@ from scipy.special import logsumexp
 
 from discreet.answers.ratings import Ratings
 from discreet.errors import DiscreetError
-from discreet.items.cutoffs import FEW, PersonShares, SmallChances, find_largest, split_level
+from discreet.items.cutoffs import FEW, PersonShares, SmallChances, take_largest, split_level
 from discreet.items.fit import CategoryFit
 from discreet.items.given_totals import DETERMINED, LISTED, condition_on_totals
 from discreet.models.facets import kernels
@@ -98,8 +98,8 @@ class UnexpectedRatings(Tabular):
 class RatingLaws:
     """Usable ratings with their law given the total of the person.
 
-    ``rows`` are those of the ratings, ``start`` says where those of each person begin, ``codes`` has
-    the number of each one's level by facet, and ``levels`` the names.
+    ``rows`` are those of the ratings, ``start`` says where those of each person begin, ``codes``
+    has the number of each one's level by facet, and ``levels`` the names.
     """
 
     rows: Int64Array
@@ -120,11 +120,11 @@ class RatingLaws:
         start = np.append(np.flatnonzero(np.diff(person, prepend=-1)), len(rows))
         threshold = model.thresholds[ratings.item[rows]] + model.severity[rows, None]
         total = np.add.reduceat(score, start[:-1]).astype(np.int64)
-        law = condition_on_totals(start, threshold, ability[person[start[:-1]]], total)
+        mean, variance = condition_on_totals(start, threshold, ability[person[start[:-1]]], total)
         names = (*model.estimate.facets, ITEM)
         codes = {name: np.asarray(model.level_codes(name))[rows] for name in names}
         levels = {name: tuple(model.levels(name)) for name in names}
-        return cls(rows, start, score, threshold, *law, codes, levels)
+        return cls(rows, start, score, threshold, mean, variance, codes, levels)
 
     def draw(self, rng: np.random.Generator) -> Any:
         """Return scores drawn again given the totals."""
@@ -192,7 +192,9 @@ class Surprise:
     @staticmethod
     def _block(code: Any, person: Any, size: int) -> tuple[Any, Any, Any, FloatArray]:
         """Return a person's ratings by a level as rows of a matrix; person and level; counts."""
-        cells, row = np.unique(code.astype(np.int64) * (person[-1] + 1) + person, return_inverse=True)
+        cells, row = np.unique(
+            code.astype(np.int64) * (person[-1] + 1) + person, return_inverse=True
+        )
         level, who = np.divmod(cells, person[-1] + 1)
         shape = len(cells), len(code)
         sums = sparse.csr_array((np.ones(len(code)), (row, np.arange(len(code)))), shape=shape)
@@ -225,7 +227,10 @@ def simulate_limits(laws: RatingLaws, ability: FloatArray) -> RatingLimits:
     """Draw scores again; of very many ratings infit is held against a rule of thumb."""
     infit = np.concatenate([part[0] for part in laws.square_levels().values()])
     if laws.threshold.size > MOST_DRAWN:
-        beyond, chances = (infit < FIT_LOW) | (infit > FIT_HIGH), np.full(len(laws.start) - 1, np.nan)
+        beyond, chances = (
+            (infit < FIT_LOW) | (infit > FIT_HIGH),
+            np.full(len(laws.start) - 1, np.nan),
+        )
         return RatingLimits(np.full(len(infit), np.nan), np.nan, beyond, chances, None)
     surprise, rng = Surprise(laws, ability), np.random.default_rng(0)
     sets = [*(laws.draw(rng) for _ in range(FEW)), laws.score]
@@ -233,7 +238,7 @@ def simulate_limits(laws: RatingLaws, ability: FloatArray) -> RatingLimits:
     mean, sd = every.mean(axis=0), every.std(axis=0)
     z = (every - mean) / np.where(sd > 0, sd, np.inf)
     shares = PersonShares.of(np.stack([laws.reach(score) for score in sets]).astype(np.float32))
-    families = {"levels": find_largest(np.abs(z)), "persons": shares.z.max(axis=0)}
+    families = {"levels": take_largest(np.abs(z)), "persons": shares.z.max(axis=0)}
     limits = split_level(families)
     with np.errstate(invalid="ignore"):
         beyond = (np.abs(z[-1]) > limits["levels"]) & (np.abs(infit - 1) > FIT_NEGLIGIBLE)
