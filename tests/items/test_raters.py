@@ -11,8 +11,8 @@ import discreet
 from discreet.analysis import study_ratings
 from discreet.answers.ratings import Ratings
 from discreet.errors import BadUsage
-from discreet.items.raters.laws import RatingLaws, Surprise
 from discreet.items.raters import BiasTable, _Scores
+from discreet.items.raters.laws import RatingLaws, Surprise
 from discreet.report.raters import draw_ruler, find_rater_problems, write_rater_page
 from refusals import refused
 from sizes import is_chance, is_chance_by_study

@@ -17,8 +17,8 @@ from discreet.items.fit import CategoryFit, ItemFit, Reliability
 from discreet.items.likelihood_ratios import AndersenTest, StepModelTest
 from discreet.items.martin_loef import MartinLoefTest
 from discreet.items.mislabelled import Mislabelled
-from discreet.items.raters.laws import Misfit
 from discreet.items.raters import BiasTable, LevelFit, RatedPersons, RatingStudy
+from discreet.items.raters.laws import Misfit
 from discreet.items.study import Study
 from discreet.persons.measures import HalvesTest
 from discreet.report.diagnosis import list_tests

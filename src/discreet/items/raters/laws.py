@@ -30,7 +30,7 @@ from scipy.special import logsumexp
 
 from discreet.answers.ratings import Ratings
 from discreet.errors import DiscreetError
-from discreet.items.cutoffs import FEW, PersonShares, SmallChances, take_largest, split_level
+from discreet.items.cutoffs import FEW, PersonShares, SmallChances, split_level, take_largest
 from discreet.items.fit import CategoryFit
 from discreet.items.given_totals import DETERMINED, LISTED, condition_on_totals
 from discreet.models.facets import kernels
