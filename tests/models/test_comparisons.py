@@ -1,5 +1,7 @@
 """Comparisons: the value, its readers, the ranking and its standard errors."""
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,6 +18,7 @@ from discreet.secure import SeededSource
 from discreet.simulation import simulate_comparisons
 from refusals import refused
 
+DATA = Path(__file__).parents[1] / "data"
 NAMES = ("ash", "elm", "oak", "yew")
 
 
@@ -677,3 +680,36 @@ def test_results_with_effects_are_kept(tmp_path):
     again = discreet.load(tmp_path / "strengths.json")
     assert again.effects.names == ("longer", "tie")
     assert (again.effects.se == found.effects.se).all()
+
+
+#: 240 votes of six models, 62 of them ties. The strengths are those of evalica 0.4.2
+#: (`bradley_terry`, tolerance 1e-12; ties left out, and as half a win) and choix 0.4.1
+#: (`ilsr_pairwise` and `lsr_pairwise`, without the ties), less their mean.
+PEERS = {
+    "evalica, choix": ({}, [-1.42980502, -0.64236583, -0.03354877, -0.01377149, 0.88998748]),
+    "evalica, half wins": (
+        {"ties": "shrunk"},
+        [-0.909355042, -0.323455987, -0.023104751, -0.044006645, 0.559631032],
+    ),
+    "choix, spectral": (
+        {"method": "spectral"},
+        [-1.39362476, -0.77100617, -0.05052761, 0.04438457, 0.96438994],
+    ),
+}
+
+
+@pytest.mark.parametrize("peer", PEERS)
+def test_strengths_are_those_of_evalica_and_choix_where_models_agree(peer):
+    options, expected = PEERS[peer]
+    found = discreet.rank_comparisons(DATA / "votes_240x6.csv", **({"ties": "drop"} | options))
+    strength = dict(zip(found.items, found.strength.tolist(), strict=True))
+    named = [strength[f"m{number}"] for number in range(6)]
+    assert named == pytest.approx([*expected, -sum(expected)], abs=1e-7)
+
+
+def test_votes_that_are_given_to_fit_are_sent_to_the_ranking():
+    with refused(BadResponses, "each_row_table_compares"):
+        discreet.fit(DATA / "votes_240x6.csv")
+    frame = pa.table({"model_a": ["x", "y"], "model_b": ["y", "z"], "winner": ["x", "tie"]})
+    with refused(BadResponses, "each_row_table_compares"):
+        discreet.fit(frame)

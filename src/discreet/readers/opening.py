@@ -26,7 +26,7 @@ from discreet.coding.reading import (
     check_words,
 )
 from discreet.counts import PairCounts, holds_counts
-from discreet.errors import LOG, BadUsage, OutOfReach, log_answers, name_source
+from discreet.errors import LOG, BadResponses, BadUsage, OutOfReach, log_answers, name_source
 from discreet.tables.carrying import carry_reading
 from discreet.tables.columns import RATED
 from discreet.tables.lists import state_reading
@@ -242,7 +242,26 @@ def _inspect(source: Any, words: Mapping[str, Any]) -> Reading | None:
         return state_reading(words) if words else None
     from discreet.tables.inspection import decide_reading
 
-    return decide_reading(source, words)
+    try:
+        return decide_reading(source, words)
+    except BadResponses as error:
+        if not words and holds_comparisons(source):
+            raise BadResponses(
+                "Each row of this table compares two objects, and answers have a person, an item "
+                "and an answer each. Call rank_comparisons (discreet compare rank) to rank the "
+                "objects, or name columns with person=, item= and response= if these are answers"
+            ) from error
+        raise
+
+
+def holds_comparisons(source: Any) -> bool:
+    """Say whether the columns of a table are those of votes between two objects."""
+    from discreet.readers.comparisons import list_roles
+    from discreet.tables.opener import read_tables
+
+    roles = read_tables(source, lambda sources: list_roles(next(iter(sources)).names))
+    is_row_of_two = {"left", "right"} <= roles and bool({"winner", "outcome"} & roles)
+    return {"winner", "loser"} <= roles or is_row_of_two
 
 
 def name_model(source: Any, model: str, words: FitWords) -> ReadingWords:
