@@ -166,7 +166,7 @@ MISTAKES = {
 @pytest.mark.parametrize("name", MISTAKES)
 def test_no_error_sends_what_it_repeats_to_the_terminal(desk, monkeypatch, name):
     monkeypatch.chdir(desk)
-    write_rows(desk / "one.csv", [["item", "steps"], [NAMES[0], 1], [NAMES[1], 1]])
+    write_rows(desk / "one.csv", [["item", "steps"], [NAMES[0], 1], [NAMES[1], "1\x1b[2J"]])
     ended = run(*MISTAKES[name])
     assert ended.code in (2, 3)
     assert not steering(ended.out + ended.err)
@@ -289,7 +289,8 @@ def request_for(items, **more):
         "design": "unknown", "model": "rasch", "reading": {}, "max_answers": 2, "persons": 200,
         "epsilon": "0.9", "delta": "0.000001", "neighbours": "replace-one", "mechanism": "pairs",
         "population": "everyone", "ledger_file": "spent.db", "about": {},
-        "estimator": "noise-aware", "chosen_by": "steward", "looked": False,
+        "estimator": "noise-aware", "chosen_by": "steward", "looked": False, "centre": [],
+        "centre_from": "", "group_column": "", "groups": [],
     }  # fmt: skip
     return make_request("release", "l" * 32, {**body, **more})
 
@@ -345,8 +346,8 @@ def test_every_field_is_shown_once_and_in_order_whatever_names_hold(
     text = shown(request, columns)
     assert not steering(text)
     wanted = [
-        "purpose", "ledger", "nonce", "date", "kind", "items", "lowest", "design", "model",
-        "max_answers", "persons", "epsilon", "delta", "neighbours", "mechanism", "population",
+        "purpose", "ledger", "nonce", "date", "kind", "items", "lowest", "design", "centre",
+        "centre_from", "group_column", "groups", "model", "max_answers", "persons", "epsilon", "delta", "neighbours", "mechanism", "population",
         "ledger_file", "about", "estimator", "chosen_by", "looked", "sha256",
     ]  # fmt: skip
     assert [name for name, _ in fields_on_screen(text, columns)] == wanted

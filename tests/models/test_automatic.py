@@ -1,6 +1,5 @@
 """Without a named method: conditional likelihood where it is little work, else refined; and why."""
 
-from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -18,7 +17,6 @@ from discreet.readers import streamed
 from discreet.simulation import simulate
 from refusals import refused
 
-PAGE = Path(__file__).parents[2] / "docs" / "rasch-analysis.md"
 
 
 @pytest.fixture(scope="module")
@@ -190,12 +188,3 @@ def test_groups_are_compared_by_one_method(scattered, monkeypatch):
         find_dif(scattered, labels, method="refined").difference
     )
     assert run_wald(scattered, labels).method == "refined"
-
-
-def test_the_page_tells_old_and_new_numbers():
-    text = PAGE.read_text()
-    for answers in (datasets.lsat(), datasets.three_grades()):
-        for method in ("refined", "conditional"):
-            found = discreet.fit(answers, method=method).difficulty
-            shown = ", ".join(f"{value:.3f}" for value in found).replace("-", "−")
-            assert f"| {shown} |" in text

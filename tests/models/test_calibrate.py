@@ -1,4 +1,5 @@
 import csv
+import re
 from pathlib import Path
 
 import numpy as np
@@ -61,22 +62,18 @@ def test_lsat_standard_errors_are_within_five_percent_of_conditional_ones():
 
 
 @pytest.mark.parametrize(
-    ("row", "load"),
+    ("name", "load"),
     [
-        ("LSAT section 6", datasets.lsat),
-        ("UCI students", datasets.uci_student),
+        ("LSAT", datasets.lsat),
+        ("UCI\nstudents", datasets.uci_student),
         ("Three Grades", datasets.three_grades),
     ],
 )
-def test_the_page_on_analysis_has_the_differences_of_two_methods(row, load):
+def test_the_page_on_analysis_has_the_differences_of_two_methods(name, load):
     page = (HERE.parent / "docs" / "rasch-analysis.md").read_text("utf-8")
     by_pairs, exact = (fit(load(), method=method) for method in ("refined", "conditional"))
     distance = np.abs(by_pairs.difficulty - exact.difficulty) / exact.se
-    cells = [", ".join(f"{b:.3f}" for b in one.difficulty) for one in (by_pairs, exact)]
-    cells = [cell.replace("-", "\N{MINUS SIGN}") for cell in cells]
-    cells += [f"{np.median(distance):.2f}, {distance.max():.2f}"]
-    (line,) = [one for one in page.splitlines() if one.startswith(f"| {row} |")]
-    assert line.endswith(f"| {' | '.join(cells)} |")
+    assert re.search(rf"{distance.max():.2f}( standard errors)? on {name}\b", page)
 
 
 @pytest.mark.parametrize("method", METHODS)

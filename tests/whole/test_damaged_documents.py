@@ -15,7 +15,7 @@ from commandline import Ended, discreet, environment
 from discreet.schema import Along, Count, SchemaError, Within, read_as
 from spreadsheet_files import write_xlsx
 
-ANSWERS = "q1,q2,q3\n" + "1,0,1\n0,1,0\n1,1,0\n0,0,1\n" * 9
+ANSWERS = "q1,q2,q3\n" + "1,0,1\n0,1,0\n1,1,0\n0,0,1\n1,0,0\n" * 9
 EDITS = [
     (("persons",), "many", "persons"),
     (("persons",), -1, "persons"),

@@ -114,7 +114,7 @@ FUNCTIONS = {
 NEEDS_A_KEY = {"analyse_distractors"}
 NEEDS_STEPS = {"compare_step_models"}
 NEEDS_PERIODS = {"find_drift"}
-NEEDS_GROUPS = {"release_dif"}
+NEEDS_GROUPS = {"release_dif", "release_means"}
 """Its groups are in a column of the answers; tested with its releases."""
 FROM_THE_LEDGER = {"resume_release"}
 """Answers are given once more only where a release stopped half-way; tested with deliveries."""

@@ -55,7 +55,7 @@ def opened(
     A :class:`Reading` is taken as it is; with words a file is inspected for what is not stated.
     """
     if not isinstance(words, Reading):
-        words = plan_words(source, words, is_inspected=True)
+        words = plan_words(source, words, is_inspected=engine != "spark")
     answers = open_answers(source, engine, reading=words, resources=resources, progress=progress)
     try:
         yield answers
