@@ -1,6 +1,5 @@
 """Without a named method: conditional likelihood where it is little work, else refined; and why."""
 
-
 import duckdb
 import numpy as np
 import pyarrow as pa
@@ -16,7 +15,6 @@ from discreet.models.conditional import GroupPatterns, automatic
 from discreet.readers import streamed
 from discreet.simulation import simulate
 from refusals import refused
-
 
 
 @pytest.fixture(scope="module")
