@@ -347,8 +347,9 @@ def test_every_field_is_shown_once_and_in_order_whatever_names_hold(
     assert not steering(text)
     wanted = [
         "purpose", "ledger", "nonce", "date", "kind", "items", "lowest", "design", "centre",
-        "centre_from", "group_column", "groups", "model", "max_answers", "persons", "epsilon", "delta", "neighbours", "mechanism", "population",
-        "ledger_file", "about", "estimator", "chosen_by", "looked", "sha256",
+        "centre_from", "group_column", "groups", "model", "max_answers", "persons", "epsilon",
+        "delta", "neighbours", "mechanism", "population", "ledger_file", "about", "estimator",
+        "chosen_by", "looked", "sha256",
     ]  # fmt: skip
     assert [name for name, _ in fields_on_screen(text, columns)] == wanted
 
