@@ -40,7 +40,8 @@ GROUPS = {
     "Calibrate": "fit Estimate FitsByGroup load count_pairs PairCounts Rasch",
     "Check the model": "analysis find_dif DifTable figures",
     "Rank and compare items": "rank Ranking rank_ranges RankRanges compare_items ItemComparison",
-    "Measure persons": "score PersonScores Scale item_information next_item adaptive",
+    "Measure persons": "score PersonScores Scale item_information next_item adaptive "
+    "select_items predict_scores PredictedScores",
     "Link and follow": "link_calibrations Link find_drift Drift create_bank grow_bank read_bank "
     "write_bank Bank",
     "Rate": "read_ratings Ratings",
