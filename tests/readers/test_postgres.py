@@ -37,6 +37,7 @@ from discreet.tables.dataset import is_too_large, open_dataset
 from discreet.tables.formats import postgres
 from discreet.tables.formats.postgres import parse_address
 from discreet.tables.resources import Resources
+from odd_columns import COLUMNS, end, make_odd
 from postgres_server import ENCODED, PASSWORD, running_server
 from real_data import find_timss, simulate_booklets
 from refusals import refused
@@ -681,3 +682,10 @@ def test_rows_of_one_id_on_a_server_change_nobody_elses_answers(server, tmp_path
 @pytest.mark.filterwarnings("ignore")
 def test_many_rows_of_one_id_on_a_server_change_nobody_elses_answers(server, tmp_path):
     compare_rows(server, 500, tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", COLUMNS)
+def test_an_odd_column_on_a_server_ends_as_in_memory(server, name):
+    server.load("odd", make_odd(name))
+    assert end(server.address("odd")) == end(make_odd(name))

@@ -37,6 +37,7 @@ from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.jit import load_kernels, worth_compiling
 from discreet.readers.spark.rows import Persons, RowLayout, read_task_persons
 from discreet.secure import RandomSource
+from discreet.tables.inspection.refusals import BadAnswer
 from discreet.threads import set_threads
 from discreet.types import Int64Array, UInt64Array, Vector
 
@@ -312,7 +313,8 @@ def encode_vector(part: int, vector: Vector) -> Iterator[Any]:
 
 def encode_failure(part: int, failure: DiscreetError) -> Any:
     """Return the row that tells the driver what is wrong with the answers."""
-    return _row(part, FAILURE, f"{type(failure).__name__}\n{failure}".encode())
+    words = f"{type(failure).__name__}\n{' '.join(failure.places)}\n{failure}"
+    return _row(part, FAILURE, words.encode())
 
 
 def _row(part: int, block: int, payload: bytes) -> Any:
@@ -392,9 +394,11 @@ def _fetch(parts: Any) -> list[tuple[int, int, bytes]]:
     rows = [(int(part), int(block), bytes(payload)) for part, block, payload in _collect(parts)]
     failures = sorted(payload for _, block, payload in rows if block == FAILURE)
     if failures:
-        name, words = failures[0].decode().split("\n", 1)
-        more = SAY_STEPS if name == "BadAnswer" else ""
-        raise (BadResponses if name in ("BadResponses", "BadAnswer") else BadUsage)(words + more)
+        name, places, words = failures[0].decode().split("\n", 2)
+        kinds = {"BadResponses": BadResponses, "BadAnswer": BadAnswer}
+        failure = kinds.get(name, BadUsage)(words + SAY_STEPS * (name == "BadAnswer"))
+        failure.places = tuple(places.split())  # so that the error has the code of its statement
+        raise failure
     return rows
 
 
