@@ -11,9 +11,10 @@ import io
 import json
 import math
 import random
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -522,6 +523,31 @@ def write_json(folder, table, lines):
     return path
 
 
+def write_json_list(folder, table, lines):
+    path = folder / "answers.json"
+    path.write_text(json.dumps(make_records(folder, table, lines)), encoding="utf-8")
+    return path
+
+
+def write_feather(folder, table, lines):
+    path = folder / "answers.feather"
+    with pa.ipc.new_file(str(path), (arrow := make_arrow(folder, table, lines)).schema) as file:
+        file.write(arrow)
+    return path
+
+
+def write_sqlite(folder, table, lines):
+    path = folder / "answers.sqlite"
+    path.unlink(missing_ok=True)
+    columns = ", ".join(f'"{name}"' for name in table.names)
+    with closing(sqlite3.connect(path)) as file:
+        file.execute(f"CREATE TABLE answers ({columns})")
+        places = ", ".join("?" for _ in table.names)
+        file.executemany(f"INSERT INTO answers VALUES ({places})", lines)  # noqa: S608 (no text)
+        file.commit()
+    return path
+
+
 def write_nested(folder, table, lines):
     """Write records as py-irt has them."""
     path = folder / "nested.jsonl"
@@ -675,6 +701,9 @@ KINDS = {
     "masked array": Kind(make_masked, MATRICES, untyped(*ANYTHING), STYLES),
     "json lines": Kind(write_json, ANSWERED, untyped(*JSON)),
     "json lines, nested": Kind(write_nested, (NESTED,), untyped(*JSON)),
+    "json list": Kind(write_json_list, cells=untyped(*JSON)),
+    "feather": Kind(write_feather, cells=TYPED, trials=500),
+    "sqlite": Kind(write_sqlite, cells=untyped(NONE, TEXTS, LINES, FINITE), trials=500),
     "log of inspect": Kind(write_logs("inspect"), (LOGGED,), untyped(*JSON)),
     "log of the harness": Kind(write_logs("harness"), (HARNESSED,), untyped(*JSON)),
     "winsteps": Kind(write_control(apart=False), (CONTROLLED,), untyped(SHORT)),

@@ -1,10 +1,16 @@
 """Other programs' files: what goes out comes back, and odd files are refused with a reason."""
 
+import sqlite3
+from contextlib import closing
+
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import feather
 
 import discreet
-from discreet.errors import BadResponses, BadUsage
+from discreet.errors import BadResponses, BadUsage, DiscreetWarning
 from discreet.persons.scoring import PersonStatus
 from discreet.readers.winsteps import read_item_file, read_person_file
 from discreet.report.formats import write_table
@@ -168,3 +174,87 @@ def test_an_estimate_is_written_as_csv_and_parquet(tmp_path):
     assert lines[3].startswith("easy,,,")
     with refused(BadUsage, "ending_says_how_write"):
         write_table(tmp_path / "e.doc", estimate)
+
+
+# -- formats by their first bytes ------------------------------------------------------------------
+
+TABLE = pd.DataFrame({"id": list("abcdefghij"), "q1": [0, 1] * 5, "q2": [0.0, 0, 1, 1, 1] * 2})
+
+
+def pack(codec):
+    def write(path):
+        with pa.CompressedOutputStream(str(path), codec) as file:
+            file.write(TABLE.to_csv(index=False).encode())
+
+    return write
+
+
+def write_stream(path):
+    table = pa.Table.from_pandas(TABLE)
+    with pa.ipc.new_stream(str(path), table.schema) as file:
+        file.write(table)
+
+
+def write_sqlite(path, *names):
+    with closing(sqlite3.connect(path)) as file:
+        for name in names or ('the "answers"',):
+            TABLE.to_sql(name, file, index=False)
+
+
+WRITERS = {
+    "answers.csv.zst": pack("zstd"), "answers.csv.bz2": pack("bz2"), "packed by gzip": pack("gzip"),
+    "answers.feather": lambda path: feather.write_feather(TABLE, str(path)), "stream": write_stream,
+    "answers.sqlite": write_sqlite, "answers.json": lambda path: TABLE.to_json(path, orient="records"),
+    "answers.parquet.zst": lambda path: path.write_bytes(pa.compress(
+        TABLE.to_parquet(), codec="zstd", asbytes=True)),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_a_format_is_known_by_its_first_bytes_whatever_its_name(tmp_path, name, engine):
+    expected = discreet.count_pairs(TABLE)
+    for path in (tmp_path / name, tmp_path / "answers"):
+        WRITERS[name](path)
+        counts = discreet.count_pairs(path, engine=engine)
+        assert (counts.persons, counts.items) == (10, ("q1", "q2"))
+        assert np.array_equal(counts.right_wrong, expected.right_wrong)
+
+
+@pytest.mark.parametrize("name", ["answers.feather", "answers.sqlite", "answers.json", "stream"])
+def test_a_damaged_file_is_refused(tmp_path, name):
+    WRITERS[name](tmp_path / name)
+    data = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(data[: len(data) // 2])
+    with refused(BadResponses, "damaged_cut_off_cannot_read_parquet"):
+        discreet.read_responses(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("content", "description"),
+    [(b"\xfd7zXZ\0 ", "an xz file"), (b"%PDF-1.7", "a PDF"), (b"ORC ", "an ORC file")],
+)
+def test_a_format_that_is_not_read_is_named(tmp_path, content, description):
+    path = tmp_path / ("answers.orc" if content.startswith(b"ORC") else "answers.csv")
+    path.write_bytes(content)
+    with refused(BadResponses, "not_read_here_save", other=description):
+        discreet.read_responses(path)
+
+
+def test_of_several_tables_one_must_be_named(tmp_path):
+    write_sqlite(tmp_path / "answers.sqlite", "one", "two")
+    with refused(BadUsage, "tables_one_read_read"):
+        discreet.read_responses(tmp_path / "answers.sqlite")
+    (tmp_path / "answers.json").write_text('[{"id": 1}, 2]')
+    with refused(BadResponses, "no_list_records_each"):
+        discreet.read_responses(tmp_path / "answers.json")
+
+
+def test_ids_that_people_take_for_one_are_warned_about_once():
+    ids = ["\xe9", "e\u0301", "7", "7.0", "z", "z\u200b", "y"]
+    rows = pd.DataFrame({"person": ids, "item": "q1", "response": [1, 0, 1, 0, 1, 0, 1]})
+    with pytest.warns(DiscreetWarning, match="ids of 3 persons") as told:
+        assert discreet.Responses.from_dataframe(rows).n_persons == 7
+    assert len(told) == 1
+    discreet.Responses.from_dataframe(rows.iloc[[0, 2, 4, 6]])  # no warning: pytest would fail

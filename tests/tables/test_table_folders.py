@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from discreet import count_pairs, fit, inspect_table, read_responses
-from discreet.errors import BadUsage
+from discreet.errors import BadResponses, BadUsage
+from refusals import refused
 
 FORMATS = {
     "Delta": ("_delta_log/00000000000000000000.json", "delta_scan('{}') in SQL"),
@@ -63,3 +64,35 @@ def test_a_copy_of_a_file_and_other_files_are_read(table, tmp_path):
     assert read_responses(copy).n_persons == 1
     (folder / "notes.csv").write_text("person,item,response\na,q1,1\n")
     assert read_responses(folder / "notes.csv").n_persons == 1
+
+
+# -- folders that say what is in them --------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_what_folders_say_is_a_column(tmp_path, engine):
+    wide = pd.DataFrame({"id": list("abcdefghij"), "q1": [0, 1] * 5, "q2": [0, 0, 1, 1, 1] * 2})
+    for year in (2023, 2024):
+        folder = tmp_path / "wide" / f"year={year}" / "term=__HIVE_DEFAULT_PARTITION__"
+        folder.mkdir(parents=True)
+        wide.assign(id=wide["id"] + str(year)).to_parquet(folder / "part.parquet")
+    counts = count_pairs(tmp_path / "wide", engine=engine)
+    assert (counts.persons, counts.items) == (20, ("q1", "q2"))
+    for item in wide.columns[1:]:
+        folder = tmp_path / "long" / f"item={item}"
+        folder.mkdir(parents=True)
+        rows = {"person": wide["id"], "response": wide[item]}
+        pd.DataFrame(rows).to_csv(folder / "part.csv", index=False)
+    found = count_pairs(tmp_path / "long", engine=engine)
+    assert found.right_wrong.tolist() == count_pairs(wide).right_wrong.tolist()
+    answers = read_responses(tmp_path / "wide", group=["year", "term"])
+    assert sorted({*answers.groups["year"]}) == ["2023", "2024"]
+    assert {*answers.groups["term"]} == {""}
+
+
+def test_a_row_of_a_part_is_found_in_its_file(tmp_path):
+    (tmp_path / "year=1").mkdir()
+    (tmp_path / "year=1" / "part.csv").write_text("id,q1,q2\na,1,0\nb,x,1\n")
+    with refused(BadResponses, "bad_answer", where="part.csv, line 3", column="q1"):
+        read_responses(tmp_path)

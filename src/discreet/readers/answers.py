@@ -36,7 +36,7 @@ from discreet.counts.planes import (
     prefers_planes,
     step_store,
 )
-from discreet.errors import LOG, BadResponses, Remedy, log_answers, name_source
+from discreet.errors import LOG, BadResponses, DiscreetWarning, Remedy, log_answers, name_source
 from discreet.readers.choices import take_choices
 from discreet.tables import opener
 from discreet.tables.cells import score_array
@@ -45,6 +45,7 @@ from discreet.tables.ids import (
     BadIds,
     IdCodes,
     OrderKeys,
+    count_alike,
     encode_ids,
     find_numbers,
     find_rounded,
@@ -417,8 +418,23 @@ def _name_answers(table: RawTable, reading: Reading, read: Read) -> Responses:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # all of it was said when the answers were read
             choices = read(partial(take_choices, reading, table), reading)
+    if not reading.listed:
+        _warn_alike("persons", table.persons)
+        _warn_alike("items", pa.array(table.items, pa.string()))
     about = choices, reading.about_values, join_detected([table.detected, reading.detected])
     return Responses(table.items, table.persons, table.store, table.groups, *about)
+
+
+def _warn_alike(role: str, ids: Any) -> None:
+    """Warn of ids that people take for one."""
+    n_alike = 0 if ids is None else count_alike(ids)
+    if n_alike:
+        warnings.warn(
+            f"The ids of {n_alike:,} {role} are those of others but for a final .0, an invisible "
+            "sign or the way an accent is written. They count apart; write each id in one way.",
+            DiscreetWarning,
+            stacklevel=5,
+        )
 
 
 def read_steps(

@@ -35,6 +35,8 @@ _EXACT_UP_TO = {pa.float16(): 2.0**11, pa.float32(): 2.0**24, pa.float64(): 2.0*
 _ROUNDED = r"(?i)^-?([0-9](\.[0-9]+)?e\+(1[1-9]|[2-9][0-9]|[0-9]{3,})|(9[0-9]{15}|[0-9]{17,})\.0+)$"
 
 _TEXT = pa.string()
+#: What people do not see of an id, or read as the same number.
+_UNSEEN = r"\.0+$|[\x{200b}-\x{200d}\x{2060}\x{feff}]"
 #: Texts that are one-to-one with whole numbers: no leading zeros, no plus sign.
 _WHOLE = r"^(0|-?[1-9][0-9]{0,18})$"
 
@@ -148,6 +150,24 @@ def find_rounded(column: pa.Array, ids: pa.Array) -> int | None:
         is_rounded = pc.greater_equal(numbers, _EXACT_UP_TO[column.type])
     # Only where needed: a scalar of pyarrow imports pandas.
     return pc.index(is_rounded, True).as_py() if pc.any(is_rounded).as_py() else None
+
+
+def count_alike(ids: pa.Array) -> int:
+    """Return how many ids are others but for composed letters, a final .0, or invisible signs.
+
+    Examples
+    --------
+    >>> count_alike(pa.array(["é", "e\u0301", "7", "7.0", "z", "z\u200b", "y"]))
+    3
+    """
+    if not pa.types.is_string(ids.type):
+        return 0
+    if not pc.any(pc.match_substring_regex(ids, r"[^\x00-\x7f]|\.0+$")).as_py():
+        return 0
+    plain = pc.replace_substring_regex(
+        pc.utf8_normalize(ids, "NFC"), r"\.0+$|[\x{200b}-\x{200d}\x{2060}\x{feff}]", ""
+    )
+    return len(ids) - int(pc.count_distinct(plain).as_py())
 
 
 def is_rounded(word: str | None) -> bool:

@@ -29,11 +29,25 @@ from discreet.coding.remedies import Detected, make_remedy, refuse_detected
 from discreet.coding.values import BAD, MISSING_WORDS, spell, write_cell
 from discreet.errors import BadResponses, BadUsage, DiscreetWarning
 from discreet.tables.cells import label_columns, match_cells, score_long
-from discreet.tables.columns import LongPlan, WidePlan, plan_columns, refuse_answers_as_names
+from discreet.tables.columns import (
+    LongPlan,
+    WidePlan,
+    find_role_names,
+    plan_columns,
+    refuse_answers_as_names,
+)
 from discreet.tables.formats.jsonl import LOGS, EvaluationSource, JsonLinesSource, name_score
 from discreet.tables.ids import IdCodes, OrderKeys, encode_ids, plain_column, read_ids
-from discreet.tables.paths import find_files, read_head, sniff, warn_encoding
-from discreet.tables.sources import DelimitedSource, FrameSource, NotUtf8, ParquetSource, as_arrow
+from discreet.tables.paths import find_files, find_partitions, read_head, sniff, warn_encoding
+from discreet.tables.sources import (
+    AddedColumns,
+    DelimitedSource,
+    FrameSource,
+    NotUtf8,
+    ParquetSource,
+    StoredTable,
+    as_arrow,
+)
 from discreet.types import BoolArray, FloatArray, Int8Array, Int32Array, Int64Array, Texts
 
 
@@ -193,8 +207,24 @@ def open_table_file(
         if kind == "jsonl":
             return JsonLinesSource(file, reading, progress)
         return EvaluationSource(file, kind, reading, progress)
+    source = _open_table(file, kind, head, encoding, reading, table_form, progress)
+    added = find_partitions(file)
+    return AddedColumns(source, added) if added else source
+
+
+def _open_table(
+    file: Path,
+    kind: str,
+    head: bytes,
+    encoding: str | None,
+    reading: Reading | None,
+    table_form: Form,
+    progress: Progress | None,
+) -> Source:
     if kind == "parquet":
         return ParquetSource(file, progress)
+    if kind in ("arrow", "records", "sqlite"):
+        return StoredTable(file, kind)
     if kind == "winsteps":
         from discreet.tables.formats.labelled import WinstepsSource
 
@@ -328,6 +358,13 @@ def plan_source(source: Source, reading: Reading) -> LongPlan | WidePlan:
         return source.plan
     if isinstance(source, EvaluationSource):
         reading = name_score(reading, source.names)
+    if isinstance(source, AddedColumns):  # what a path says is no item of a wide table
+        named = {reading.person, reading.item, reading.response, *reading.group, *reading.keep}
+        named |= {
+            name for names in find_role_names(source.names, reading).values() for name in names
+        }
+        aside = [name for name in source.added if name not in named]
+        reading = replace(reading, ignore=(*reading.ignore, *aside))
     return plan_columns(source.names, reading, source.name)
 
 

@@ -26,7 +26,7 @@ from typing import IO, Any, AnyStr
 from discreet.coding.remedies import make_remedy
 from discreet.errors import BadResponses, BadUsage, DiscreetWarning, refuse_address
 
-_SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson")
+_SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".feather", ".arrow", ".jsonl", ".ndjson")
 _LOGS = (".eval", ".json")
 _WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 _PROGRAMS = {
@@ -39,10 +39,21 @@ _STARTS = {
     b"<stata_dta>": "stata",
     b"HEADER RECORD*******LIB": "xport",
     b"\0" * 12 + b"\xc2\xea\x81\x60": "sas7bdat",
+    b"ARROW1\0\0": "arrow",
+    b"\xff\xff\xff\xff": "arrow",
+    b"SQLite format 3\0": "sqlite",
 }
+#: First bytes of what is read nowhere here, by what it is.
+_FOREIGN = {
+    b"\xfd7zXZ\0": "an xz file", b"7z\xbc\xaf": "a 7z archive", b"Rar!\x1a": "a RAR archive",
+    b"\x80\x04": "a pickle of Python", b"\x80\x05": "a pickle of Python", b"%PDF-": "a PDF",
+    b"\x93NUMPY": "an array of NumPy", b"RDX": "a workspace of R", b"X\n\0\0": "an object of R",
+    b"\x89PNG": "a picture", b"\xff\xd8\xff": "a picture", b"FEA1": "a feather file, version 1",
+}  # fmt: skip
 #: First byte of Stata's files before version 13.
 _OLD_STATA = frozenset(range(0x66, 0x74))
 _ZIP, _OLE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
+_RECORDS = re.compile(rb"\s*\[\s*\{")
 _INSPECT = re.compile(rb'\s*\{\s*"version":\s*\d+,\s*"status":\s*"')
 #: The first line of logs of evaluations of language models.
 _HARNESS = re.compile(rb'\s*\{(?=[^\n]*"filtered_resps":)[^\n]*"doc_id":')
@@ -54,6 +65,9 @@ _CONTROL = re.compile(
 _HEAD = 1 << 22
 #: 64 MB: a row of several million columns.
 LONGEST_LINE = 1 << 26
+#: How files are packed, by their first bytes, and how their names end then.
+_PACKED = {b"\x1f\x8b": "gzip", b"BZh91AY&SY": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
+_PACKED_ENDS = (".gz", ".bz2", ".zst")
 #: How much answers shrink under gzip, roughly.
 _GZIP_FACTOR = 6
 #: What stands in the folder of a table that has versions, whose it is, and how it is read.
@@ -138,8 +152,9 @@ def _files_of_folder(folder: Path) -> list[Path]:
     )
     # Beside plain tables a workbook is more likely somebody's notes than answers.
     others = (*_WORKBOOKS, *_PROGRAMS)
-    for suffixes in (_SUFFIXES, others, _LOGS):
-        files = [file for file in visible if _plain_name(file).endswith(suffixes)]
+    parts = sorted(file for file in folder.glob("*=*/**/*") if file.is_file())
+    for listed, suffixes in product((visible, parts), (_SUFFIXES, others, _LOGS)):
+        files = [file for file in listed if _plain_name(file).endswith(suffixes)]
         if files:
             return files
     logs = sorted({*folder.glob("**/samples_*.jsonl"), *folder.glob("**/*.eval")})
@@ -147,12 +162,23 @@ def _files_of_folder(folder: Path) -> list[Path]:
         return logs
     raise BadUsage(
         f"The folder '{folder}' holds no file of answers. Looked for names that end in "
-        f"{', '.join((*_SUFFIXES, *others, *_LOGS))}, each also with .gz."
+        f"{', '.join((*_SUFFIXES, *others, *_LOGS))}, each also with {', '.join(_PACKED_ENDS)}."
     )
 
 
+def find_partitions(path: Path) -> dict[str, str | None]:
+    """Return what the folders of a file say of its rows, as in ``year=2024/term=1/part.csv``."""
+    parts = [folder.partition("=") for folder in path.parts[:-1] if "=" in folder]
+    return {key: None if value == _NO_PARTITION else value for key, _, value in parts if key}
+
+
+#: How Hive writes that a value is missing.
+_NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+
 def _plain_name(path: Path) -> str:
-    return path.name.lower().removesuffix(".gz")
+    name = path.name.lower()
+    return name[: -len(path.suffix)] if path.suffix.lower() in _PACKED_ENDS else name
 
 
 @contextmanager
@@ -180,20 +206,27 @@ def explain_read_errors(path: Path) -> Iterator[None]:
 
 def _damaged(path: Path) -> str:
     return (
-        f"{path} is a damaged or cut-off gzip file: the compressed data ends early or does not "
+        f"{path} is a damaged or cut-off packed file: the compressed data ends early or does not "
         "match its checksum, so answers would be lost. Copy or download the file again."
     )
 
 
-def is_gzip(path: Path) -> bool:
-    """Say whether a file is gzipped: by its first bytes, or because its name promises it."""
+def find_packing(path: Path) -> str | None:
+    """Say how a file is packed: by its first bytes; one whose name promises gzip must be."""
     with explain_read_errors(path), path.open("rb") as file:
-        return file.read(2) == b"\x1f\x8b" or path.suffix.lower() == ".gz"
+        head = file.read(10)
+    found = (kind for start, kind in _PACKED.items() if head.startswith(start))
+    return next(found, "gzip" if path.suffix.lower() == ".gz" else None)
 
 
 def open_bytes(path: Path) -> IO[bytes]:
     """Open a file for reading, unpacked."""
-    return gzip.open(path) if is_gzip(path) else path.open("rb")  # type: ignore[return-value]
+    packing = find_packing(path)
+    if packing in (None, "gzip"):
+        return path.open("rb") if packing is None else gzip.open(path)  # type: ignore[return-value]
+    import pyarrow as pa
+
+    return io.BufferedReader(pa.CompressedInputStream(pa.OSFile(os.fsencode(path)), packing))
 
 
 def limit_lines(path: Path, stream: IO[AnyStr]) -> Iterator[AnyStr]:
@@ -209,9 +242,9 @@ def limit_lines(path: Path, stream: IO[AnyStr]) -> Iterator[AnyStr]:
 
 def unpacked_size(path: Path) -> int:
     """Estimate the bytes of a file, unpacked: gzip notes them at the end, modulo 4 GB."""
-    size = path.stat().st_size
-    if not is_gzip(path):
-        return size
+    size, packing = path.stat().st_size, find_packing(path)
+    if packing != "gzip":
+        return size * (1 if packing is None else _GZIP_FACTOR)
     with path.open("rb") as file:
         file.seek(max(size - 4, 0))
         return max(int.from_bytes(file.read(4), "little"), _GZIP_FACTOR * size)
@@ -235,7 +268,7 @@ def read_head(path: Path) -> bytes:
 
 
 def sniff(path: Path, head: bytes) -> str:
-    """Return what a file holds: "parquet", "jsonl", "text", "workbook", or whose file it is.
+    """Return what a file holds: "parquet", "jsonl", "text", "workbook", ..., or whose file it is.
 
     The first bytes decide; a name that promises something else is refused, and so is what can be
     none of these.
@@ -259,6 +292,8 @@ def sniff(path: Path, head: bytes) -> str:
     _refuse_other(path, name, head)
     if _HARNESS.match(head):
         return "harness"
+    if _RECORDS.match(head.removeprefix(b"\xef\xbb\xbf")):
+        return "records"
     if name.endswith((".jsonl", ".ndjson")) or head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return "jsonl"
     return "winsteps" if _CONTROL.match(head[:20_000]) else "text"
@@ -274,6 +309,12 @@ def _refuse_other(path: Path, name: str, head: bytes) -> None:
     if head.startswith(_ZIP):
         raise BadResponses(
             f"{path} is a zip file, which is not looked into. Unpack it and give the file inside."
+        )
+    orc = "an ORC file" if name.endswith(".orc") else None
+    other = next((what for start, what in _FOREIGN.items() if head.startswith(start)), orc)
+    if other is not None:
+        raise BadResponses(
+            f"{path} is {other}, which is not read here. Save the table as CSV or Parquet."
         )
     kind = next((description for end, description in _PROGRAMS.items() if name.endswith(end)), None)
     if name.endswith(_WORKBOOKS) or kind is not None:

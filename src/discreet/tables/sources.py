@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,7 @@ import pyarrow.csv as pacsv
 from discreet.answers.matrices import is_records
 from discreet.coding.reading import Form
 from discreet.coding.remedies import DELIMITER_WORDS, Detected
-from discreet.errors import BadResponses, BadUsage, OutOfReach, Remedy
+from discreet.errors import BadResponses, BadUsage, DiscreetError, OutOfReach, Remedy
 from discreet.names import NumberName, name_id
 from discreet.tables.cells import make_column
 from discreet.tables.columns import has_row_names, join_names
@@ -41,7 +43,7 @@ from discreet.tables.paths import (
     explain_read_errors,
     find_delimiter,
     find_encoding,
-    is_gzip,
+    find_packing,
     is_sep_line,
     limit_lines,
     name_delimiter,
@@ -50,6 +52,7 @@ from discreet.tables.paths import (
     refuse_versioned,
 )
 from discreet.tabular import Tabular
+from discreet.text import name_some
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 #: Smallest and largest block: 2 MB, which stays in cache, for few columns, up to 32 MB so that a
@@ -161,7 +164,8 @@ class DelimitedSource:
         """Yield columns as text; see :class:`discreet.tables.opener.Source`."""
         names = [str(number) for number in columns]
         with explain_read_errors(self.path), open_arrow(self.path) as raw:
-            stream = pa.CompressedInputStream(raw, "gzip") if is_gzip(self.path) else raw
+            packing = find_packing(self.path)
+            stream = raw if packing is None else pa.CompressedInputStream(raw, packing)
             n_rows = 0
             try:
                 for batch in self._open(stream, names):
@@ -537,7 +541,7 @@ class ParquetSource(DeclaredSource):
         self.name = str(path)
         self._progress = progress
         with explain_read_errors(path), _explain_damage(path):
-            self._copy = _unpack(path) if is_gzip(path) else None
+            self._copy = None if find_packing(path) is None else _unpack(path)
             # Read ahead (pre_buffer), Arrow would keep everything it read until the file closes.
             stream = open_arrow(path) if self._copy is None else self._copy
             self._file = pq.ParquetFile(stream, pre_buffer=False)
@@ -566,18 +570,100 @@ class ParquetSource(DeclaredSource):
 
 
 @contextmanager
-def _explain_damage(path: Path) -> Iterator[None]:
+def _explain_damage(path: Path, kind: str = "Parquet") -> Iterator[None]:
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, sqlite3.DatabaseError, ValueError) as error:
+        if isinstance(error, DiscreetError):
+            raise
         raise BadResponses(
-            f"{path} is damaged or cut off and cannot be read as Parquet: {error}. "
+            f"{path} is damaged or cut off and cannot be read as {kind}: {error}. "
             "Copy or write the file again."
         ) from None
 
 
+class StoredTable(FrameSource):
+    """A table of a file that is read as a whole: Arrow's, SQLite's, or a list of records."""
+
+    def __init__(self, path: Path, kind: str) -> None:
+        self.name = str(path)
+        with explain_read_errors(path), _explain_damage(path, _STORED[kind]):
+            super().__init__(_READ_STORED[kind](path))
+
+    def place(self, row: int) -> str:
+        """Return file and row, counted from 1."""
+        return f"{self.name}, row {row + 1}"
+
+
+def _read_arrow(path: Path) -> Any:
+    with open_bytes(path) as stream:
+        data = pa.py_buffer(stream.read())
+    is_file = data[:6].to_pybytes() == b"ARROW1"
+    return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(data).read_all()
+
+
+def _read_list(path: Path) -> Any:
+    with open_bytes(path) as stream:
+        records = json.loads(stream.read(), parse_float=str)
+    if not all(isinstance(record, dict) for record in records):
+        raise BadResponses(f"{path} is no list of records, each with a value for every column.")
+    return _records_to_arrow(records)
+
+
+def _read_sqlite(path: Path) -> Any:
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as file:
+        listed = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+        tables = [name for (name,) in file.execute(listed) if not name.startswith("sqlite_")]
+        if len(tables) != 1:
+            raise BadUsage(
+                f"{path} has {len(tables)} tables ({name_some(tables)}), and one is read. Read the "
+                "one with the answers as a data frame (pandas.read_sql)."
+            )
+        quoted = tables[0].replace('"', '""')
+        rows = file.execute(f'SELECT * FROM "{quoted}"')  # noqa: S608 (a name of the file's own)
+        names = [column[0] for column in rows.description]
+        return _records_to_arrow([dict(zip(names, row, strict=True)) for row in rows])
+
+
+_STORED = {"arrow": "Arrow", "records": "JSON", "sqlite": "SQLite"}
+_READ_STORED = {"arrow": _read_arrow, "records": _read_list, "sqlite": _read_sqlite}
+
+
+class AddedColumns(DeclaredSource):
+    """A source with columns that are the same in every row: its sheet, or parts of its path."""
+
+    def __init__(self, source: Any, added: Mapping[str, str | None]) -> None:
+        self._source, self.name = source, source.name
+        self.added = {key: word for key, word in added.items() if key not in source.names}
+        self.names = [*source.names, *self.added]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+    def batches(self, columns: Sequence[int]) -> Iterator[list[pa.Array]]:
+        """Yield columns, those of the source and those added."""
+        width, words = len(self._source.names), list(self.added.values())
+        own = [number for number in columns if number < width]
+        for batch in self._source.batches(own or [0]):
+            parts = iter(batch)
+            yield [
+                next(parts)
+                if number < width
+                else pa.array([words[number - width]] * len(batch[0]), pa.string())
+                for number in columns
+            ]
+
+    def place(self, row: int) -> str:
+        """Say where a row is in the source."""
+        return str(self._source.place(row))
+
+    def detect(self, columns: Sequence[int], *, has_ids: bool) -> tuple[Detected, ...]:
+        """Return what the source itself detected."""
+        return tuple(self._source.detect(columns, has_ids=has_ids))
+
+
 def _unpack(path: Path) -> Any:
-    """Return an unpacked copy of a gzipped Parquet file, which must be read out of order."""
+    """Return an unpacked copy of a packed Parquet file, which must be read out of order."""
     copy = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the ParquetFile)
     with open_bytes(path) as stream:
         shutil.copyfileobj(stream, copy, 1 << 20)

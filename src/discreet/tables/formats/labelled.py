@@ -28,7 +28,7 @@ from discreet.coding.values import BAD, MISSING, ValueScoring, score_value, spel
 from discreet.errors import BadResponses, DiscreetWarning, MissingExtra, Remedy
 from discreet.tables.cells import clean_cell, make_column
 from discreet.tables.findings import detect_encoding, miscount
-from discreet.tables.paths import explain_read_errors, is_gzip, open_bytes, read_encoded
+from discreet.tables.paths import explain_read_errors, find_packing, open_bytes, read_encoded
 from discreet.tables.vocabulary import NO_ANSWER, RIGHT, WRONG
 from discreet.text import name_some
 
@@ -256,7 +256,7 @@ class LabelledSource:
         read = getattr(pyreadstat, PROGRAMS[self._kind][1])
         with explain_read_errors(self.path), _explain_damage(self.path, self._kind):
             file: Any = self.name
-            if is_gzip(self.path):
+            if find_packing(self.path) is not None:
                 with open_bytes(self.path) as stream:
                     file = io.BytesIO(stream.read())
             cells_and_labels: tuple[Mapping[str, Any], Any] = read(

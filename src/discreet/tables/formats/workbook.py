@@ -42,6 +42,7 @@ from discreet.tables.cells import letter_column, make_column
 from discreet.tables.columns import join_names
 from discreet.tables.findings import DeclaredSource, miscount
 from discreet.tables.paths import explain_read_errors, open_bytes
+from discreet.tables.sources import AddedColumns
 from discreet.text import name_some
 
 #: Bytes of XML in a workbook: more than the largest sheet that Excel can hold with 0 and 1.
@@ -205,13 +206,9 @@ class JoinedSheets(DeclaredSource):
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[pa.Array]]:
         """Yield columns, one sheet after the other."""
-        last = len(self.names) - 1
         for sheet in self._sheets:
-            numbers = [sheet.names.index(self.names[n]) for n in columns if n != last]
-            for batch in sheet.batches(numbers or [0]):
-                texts = pa.array([sheet.sheet] * len(batch[0]), pa.string())
-                parts = iter(batch)
-                yield [texts if n == last else next(parts) for n in columns]
+            named = AddedColumns(sheet, {SHEET: sheet.sheet})
+            yield from named.batches([named.names.index(self.names[n]) for n in columns])
 
     def place(self, row: int) -> str:
         """Return sheet and row."""

@@ -44,6 +44,7 @@ from discreet.tables.paths import (
     find_delimiter,
     find_encoding,
     find_files,
+    find_partitions,
     is_sep_line,
     read_head,
     sniff,
@@ -120,7 +121,7 @@ def open_grids(source: Any, reading: Reading) -> list[CellGrid]:
     files = find_files(source)
     file, head = files[0], read_head(files[0])
     kind = sniff(file, head)
-    if kind == "text":
+    if kind == "text" and not find_partitions(file):
         grid = _read_text(file, head, reading)
         return [grid if len(files) == 1 else replace(grid, is_whole=False)]
     if kind == "workbook":
