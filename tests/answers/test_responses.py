@@ -148,19 +148,6 @@ def test_names_must_fit():
     )
 
 
-def test_long_codes_are_taken_and_checked():
-    answers = Responses.from_long([0, 2], [1, 0], [True, False], items=["a", "b"], persons=3)
-    assert answers.to_array().tolist() == [[-1, 1], [-1, -1], [0, -1]]
-    message = refusal(
-        BadResponses, Responses.from_long, [0, 0], [1, 1], [1, 0], items=["a", "b"], persons=1
-    )
-    assert message == (
-        "Entries 0 and 1 are both an answer of person 0 to item 'b'. Keep one of them."
-    )
-    message = refusal(BadResponses, Responses.from_long, [3], [0], [1], items=["a"], persons=2)
-    assert message == "Entry 0 belongs to person number 3, but there are only 2 (0 to 1)."
-
-
 # -- the type --------------------------------------------------------------------------------
 
 

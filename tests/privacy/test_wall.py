@@ -247,10 +247,9 @@ def test_zeros_of_sparse_counts_are_cells_like_all_others(name):
     rng = np.random.default_rng(0)
     m = 2100
     cells = np.unique(np.repeat(np.arange(100), 4) * m + rng.integers(0, m, 400))
-    items = [str(number) for number in range(m)]
-    data = Responses.from_long(
-        cells // m, cells % m, rng.random(len(cells)) < 0.5, items=items, persons=100
-    )
+    answers = np.full(100 * m, -1)
+    answers[cells] = rng.random(len(cells)) < 0.5
+    data = Responses.from_array(answers.reshape(100, m))
     assert count_pairs(data).is_sparse
     mechanism = find_mechanism(name)
     public = Public(data.items, 4, Neighbours.REPLACE_ONE, 100)

@@ -204,7 +204,8 @@ def write_sqlite(path, *names):
 WRITERS = {
     "answers.csv.zst": pack("zstd"), "answers.csv.bz2": pack("bz2"), "packed by gzip": pack("gzip"),
     "answers.feather": lambda path: feather.write_feather(TABLE, str(path)), "stream": write_stream,
-    "answers.sqlite": write_sqlite, "answers.json": lambda path: TABLE.to_json(path, orient="records"),
+    "answers.sqlite": write_sqlite,
+    "answers.json": lambda path: TABLE.to_json(path, orient="records"),
     "answers.parquet.zst": lambda path: path.write_bytes(pa.compress(
         TABLE.to_parquet(), codec="zstd", asbytes=True)),
 }  # fmt: skip

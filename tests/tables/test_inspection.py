@@ -467,6 +467,14 @@ def test_frames_are_asked_about_as_files_are(trial, convert):
         read(convert(trial), group="treated")
 
 
+def test_numbers_of_filtered_rows_are_no_persons_beside_ids(trial):
+    frame = trial.drop(columns="treated").assign(id=[f"p{n}" for n in range(60)])
+    some = frame[frame["q1"] == 1].sort_values("q2")
+    answers = discreet.Responses.from_dataframe(some)
+    assert answers.persons.tolist() == some["id"].tolist()
+    assert answers.n_items == 6
+
+
 def test_arrays_are_matrices_of_items_and_never_asked_about(trial):
     assert discreet.Responses.from_array(trial.to_numpy()).n_items == 7
     assert len(discreet.Rasch().fit(trial.to_numpy()).difficulty_) == 7

@@ -16,18 +16,16 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.pack import Repeated, store_long
 from discreet.answers.protocol import Answers, Job, digest_store, fold_blocks
 from discreet.answers.select import ABSENT, cap_answers, check_cap, select_columns
 from discreet.answers.survey import DesignWords, SurveyDesign, make_sample
 from discreet.checking import checked
 from discreet.choices import Layout
-from discreet.coding.ids import check_codes, check_groups, check_items, check_person_ids, make_ids
+from discreet.coding.ids import check_groups, check_items, check_person_ids, make_ids
 from discreet.coding.reading import PLAIN, Reading, ReadingWords, StepWords
 from discreet.coding.remedies import Detected
 from discreet.coding.values import Codes
 from discreet.counts.planes import AnswerStore
-from discreet.errors import BadResponses
 from discreet.names import name_id
 from discreet.secure import RandomSource
 from discreet.types import Int8Array, Texts
@@ -193,45 +191,6 @@ class Responses(Answers):
         names = map(str, range(store.n_items)) if items is None else map(name_id, items)
         about = reading.about_values
         return cls(tuple(names), persons, store, reading=about, detected=reading.detected)
-
-    @classmethod
-    def from_long(
-        cls,
-        person: npt.ArrayLike,
-        item: npt.ArrayLike,
-        right: npt.ArrayLike,
-        *,
-        items: Sequence[object],
-        persons: Sequence[object] | int,
-    ) -> Responses:
-        """Take one entry per answer: number of the person, number of the item, right or not.
-
-        Parameters
-        ----------
-        person, item, right
-            Three vectors of one length; numbers count from 0.
-        items
-            Names of the items, in the order of their numbers.
-        persons
-            Ids in the order of their numbers, or only how many persons there are.
-        """
-        n_persons = persons if isinstance(persons, int) else len(persons)
-        codes = check_codes(person, n_persons, "person"), check_codes(item, len(items), "item")
-        answers = np.asarray(right, dtype=np.bool_)
-        if not len(codes[0]) == len(codes[1]) == len(answers):
-            raise BadResponses(
-                "Long answers need a person, an item and an answer each; found vectors of length "
-                f"{len(codes[0])}, {len(codes[1])} and {len(answers)}."
-            )
-        try:
-            store = store_long(*codes, answers, n_persons, len(items))
-        except Repeated as again:
-            first = again.first_index
-            raise BadResponses(
-                f"Entries {first} and {again.second_index} are both an answer of person "
-                f"{codes[0][first]} to item '{items[codes[1][first]]}'. Keep one of them."
-            ) from None
-        return cls.from_store(store, items, None if isinstance(persons, int) else persons)
 
     @classmethod
     @checked

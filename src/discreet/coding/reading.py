@@ -380,11 +380,6 @@ class Reading:
         return not (settled or self.asked.is_binary or self.one_means == "wrong")
 
     @property
-    def lowest_category(self) -> int:
-        """The value that category 0 has in the data."""
-        return 0 if self.scale is None else self.scale.lowest
-
-    @property
     def detected(self) -> tuple[Detected, ...]:
         """What was detected in the answers and would change their categories."""
         scale = () if self.scale is None else self.scale.detected

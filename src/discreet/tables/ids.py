@@ -164,9 +164,7 @@ def count_alike(ids: pa.Array) -> int:
         return 0
     if not pc.any(pc.match_substring_regex(ids, r"[^\x00-\x7f]|\.0+$")).as_py():
         return 0
-    plain = pc.replace_substring_regex(
-        pc.utf8_normalize(ids, "NFC"), r"\.0+$|[\x{200b}-\x{200d}\x{2060}\x{feff}]", ""
-    )
+    plain = pc.replace_substring_regex(pc.utf8_normalize(ids, "NFC"), _UNSEEN, "")
     return len(ids) - int(pc.count_distinct(plain).as_py())
 
 

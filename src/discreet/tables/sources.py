@@ -28,12 +28,12 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from discreet.answers.matrices import is_records
-from discreet.coding.reading import Form
+from discreet.coding.reading import Form, Reading
 from discreet.coding.remedies import DELIMITER_WORDS, Detected
 from discreet.errors import BadResponses, BadUsage, DiscreetError, OutOfReach, Remedy
 from discreet.names import NumberName, name_id
 from discreet.tables.cells import make_column
-from discreet.tables.columns import has_row_names, join_names
+from discreet.tables.columns import find_role_names, has_row_names, join_names
 from discreet.tables.findings import DeclaredSource, detect_encoding, miscount, state_option
 from discreet.tables.ids import plain_column
 from discreet.tables.paths import (
@@ -486,6 +486,9 @@ def _pandas_to_arrow(frame: Any) -> Any:
     arrays = [_pandas_column(column) for _, column in frame.items()]
     index = frame.index
     counts_rows = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
+    if index.nlevels == 1 and index.name is None and index.dtype.kind in "iu":
+        # Rows were filtered or sorted; where a column names the persons, they keep their numbers.
+        counts_rows |= "person" in find_role_names([*map(str, names)], Reading())
     if index.nlevels > 1:
         levels = [_name_level(index, number) for number in range(index.nlevels)]
         parts = [_pandas_column(index.get_level_values(n)) for n in range(index.nlevels)]
