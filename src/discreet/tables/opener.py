@@ -40,6 +40,7 @@ from discreet.tables.formats.jsonl import LOGS, EvaluationSource, JsonLinesSourc
 from discreet.tables.ids import IdCodes, OrderKeys, encode_ids, plain_column, read_ids
 from discreet.tables.paths import find_files, find_partitions, read_head, sniff, warn_encoding
 from discreet.tables.sources import (
+    STORED,
     AddedColumns,
     DelimitedSource,
     FrameSource,
@@ -207,24 +208,10 @@ def open_table_file(
         if kind == "jsonl":
             return JsonLinesSource(file, reading, progress)
         return EvaluationSource(file, kind, reading, progress)
-    source = _open_table(file, kind, head, encoding, reading, table_form, progress)
-    added = find_partitions(file)
-    return AddedColumns(source, added) if added else source
-
-
-def _open_table(
-    file: Path,
-    kind: str,
-    head: bytes,
-    encoding: str | None,
-    reading: Reading | None,
-    table_form: Form,
-    progress: Progress | None,
-) -> Source:
     if kind == "parquet":
-        return ParquetSource(file, progress)
-    if kind in ("arrow", "records", "sqlite"):
-        return StoredTable(file, kind)
+        return add_partitions(ParquetSource(file, progress), file)
+    if kind in STORED:
+        return add_partitions(StoredTable(file, kind), file)
     if kind == "winsteps":
         from discreet.tables.formats.labelled import WinstepsSource
 
@@ -247,7 +234,13 @@ def _open_table(
         return source
     cast("list[str]", source.names)[:] = name_stated(source.names, reading)
     is_whole = bool(reading.listed) or not reading.rows_aside
-    return source if is_whole else TrimmedSource(source, reading)
+    return add_partitions(source if is_whole else TrimmedSource(source, reading), file)
+
+
+def add_partitions(source: Source, file: Path) -> Source:
+    """Return a source with the columns that its folders name, as in ``year=2024/part.csv``."""
+    added = find_partitions(file)
+    return AddedColumns(source, added) if added else source
 
 
 def name_stated(names: Sequence[str], reading: Reading) -> list[str]:

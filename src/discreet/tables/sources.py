@@ -590,8 +590,9 @@ class StoredTable(FrameSource):
 
     def __init__(self, path: Path, kind: str) -> None:
         self.name = str(path)
-        with explain_read_errors(path), _explain_damage(path, _STORED[kind]):
-            super().__init__(_READ_STORED[kind](path))
+        name, read = STORED[kind]
+        with explain_read_errors(path), _explain_damage(path, name):
+            super().__init__(read(path))
 
     def place(self, row: int) -> str:
         """Return file and row, counted from 1."""
@@ -628,8 +629,12 @@ def _read_sqlite(path: Path) -> Any:
         return _records_to_arrow([dict(zip(names, row, strict=True)) for row in rows])
 
 
-_STORED = {"arrow": "Arrow", "records": "JSON", "sqlite": "SQLite"}
-_READ_STORED = {"arrow": _read_arrow, "records": _read_list, "sqlite": _read_sqlite}
+#: What the formats are called, and how they are read.
+STORED: Mapping[str, tuple[str, Callable[[Path], Any]]] = {
+    "arrow": ("Arrow", _read_arrow),
+    "records": ("JSON", _read_list),
+    "sqlite": ("SQLite", _read_sqlite),
+}
 
 
 class AddedColumns(DeclaredSource):
