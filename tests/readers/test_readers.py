@@ -115,6 +115,7 @@ def test_every_spelling_of_an_answer_is_read(write, word, value):
     assert read_responses(write(f"id,q1\na,{word}\n")).to_array().tolist() == [[value]]
 
 
+@pytest.mark.filterwarnings("ignore:The ids of 1")
 def test_ids_that_look_like_numbers_stay_as_written(write):
     answers = read_responses(write(LONG + "007,01,1\n7,1,0\n7.0,1.0,1\n"))
     assert answers.persons.tolist() == ["007", "7", "7.0"]
@@ -547,7 +548,7 @@ def test_a_cut_off_gzip_file_is_refused(write, size):
     rows = "".join(f"p{k},x,{k % 2}\n" for k in range(500_000))
     packed = gzip.compress((LONG + rows).encode(), 1)
     assert refusal(BadResponses, write(packed[:size], "a.csv.gz")) == (
-        "a.csv.gz is a damaged or cut-off gzip file: the compressed data ends early or does not "
+        "a.csv.gz is a damaged or cut-off packed file: the compressed data ends early or does not "
         "match its checksum, so answers would be lost. Copy or download the file again."
     )
 
@@ -605,8 +606,8 @@ def test_paths_without_a_file_are_wrong_usage(write):
     Path("folder").mkdir()
     assert refusal(BadUsage, "folder") == (
         "The folder 'folder' holds no file of answers. Looked for names that end in .csv, .tsv, "
-        ".parquet, .pq, .jsonl, .ndjson, .xlsx, .xlsm, .xlsb, .xls, .ods, .sav, .zsav, .dta, "
-        ".xpt, .sas7bdat, .eval, .json, each also with .gz."
+        ".parquet, .pq, .feather, .arrow, .jsonl, .ndjson, .xlsx, .xlsm, .xlsb, .xls, .ods, .sav, "
+        ".zsav, .dta, .xpt, .sas7bdat, .eval, .json, each also with .gz, .bz2, .zst."
     )
     os.mkfifo("pipe")
     assert refusal(BadUsage, "pipe") == (

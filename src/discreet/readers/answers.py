@@ -49,6 +49,7 @@ from discreet.tables.ids import (
     encode_ids,
     find_numbers,
     find_rounded,
+    make_texts,
     plain_column,
     read_ids,
 )
@@ -420,7 +421,7 @@ def _name_answers(table: RawTable, reading: Reading, read: Read) -> Responses:
             choices = read(partial(take_choices, reading, table), reading)
     if not reading.listed:
         _warn_alike("persons", table.persons)
-        _warn_alike("items", pa.array(table.items, pa.string()))
+        _warn_alike("items", make_texts(table.items))
     about = choices, reading.about_values, join_detected([table.detected, reading.detected])
     return Responses(table.items, table.persons, table.store, table.groups, *about)
 

@@ -41,7 +41,7 @@ _UNSEEN = r"\.0+$|[\x{200b}-\x{200d}\x{2060}\x{feff}]"
 _WHOLE = r"^(0|-?[1-9][0-9]{0,18})$"
 
 
-def _make_texts(words: list[str]) -> pa.Array:
+def make_texts(words: Sequence[str]) -> pa.Array:
     """Return short texts as Arrow strings without ``pa.array``, which would import pandas."""
     octets = [word.encode() for word in words]
     ends = np.cumsum([0, *map(len, octets)], dtype=np.int32)
@@ -49,7 +49,7 @@ def _make_texts(words: list[str]) -> pa.Array:
     return pa.StringArray.from_buffers(len(words), *buffers)
 
 
-_MISSING = _make_texts(sorted(MISSING_WORDS))
+_MISSING = make_texts(sorted(MISSING_WORDS))
 
 
 class BadIds(Exception):
