@@ -420,8 +420,8 @@ def _name_answers(table: RawTable, reading: Reading, read: Read) -> Responses:
             warnings.simplefilter("ignore")  # all of it was said when the answers were read
             choices = read(partial(take_choices, reading, table), reading)
     if not reading.listed:
-        _warn_alike("persons", table.persons)
-        _warn_alike("items", make_texts(table.items))
+        _warn_alike("Persons", table.persons)
+        _warn_alike("Items", make_texts(table.items))
     about = choices, reading.about_values, join_detected([table.detected, reading.detected])
     return Responses(table.items, table.persons, table.store, table.groups, *about)
 
@@ -431,8 +431,8 @@ def _warn_alike(role: str, ids: Any) -> None:
     n_alike = 0 if ids is None else count_alike(ids)
     if n_alike:
         warnings.warn(
-            f"The ids of {n_alike:,} {role} are those of others but for a final .0, an invisible "
-            "sign or the way an accent is written. They count apart; write each id in one way.",
+            f"{role} whose ids differ only by a final .0, an invisible sign or the way an accent "
+            f"is written count apart, {n_alike:,} of them. Write each id in one way.",
             DiscreetWarning,
             stacklevel=5,
         )
