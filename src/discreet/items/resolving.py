@@ -17,7 +17,7 @@ from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
 from discreet.choices import Adjustment, DifTest, Method, Model
 from discreet.errors import BadUsage
-from discreet.items.dif import FEWEST_ANCHORS, DifTable, find_dif
+from discreet.items.dif import FEWEST_ANCHORS, Difference, DifTable, find_dif
 from discreet.items.groups import split_groups
 from discreet.models.calibrate import calibrate
 from discreet.results.estimate import Estimate
@@ -78,6 +78,11 @@ def split_items(responses: Responses, split: Mapping[str, Any]) -> Responses:
         detected=responses.detected,
         sample=responses.sample,
     )
+
+
+def name_split(differences: Sequence[Difference]) -> dict[str, str]:
+    """Return which items to split, each by the column in which it differs most."""
+    return {item: column for item, column, *_ in reversed(differences)}
 
 
 @dataclass(frozen=True, eq=False)
