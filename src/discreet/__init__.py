@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from discreet.api.comparing import count_comparisons, rank_comparisons
     from discreet.api.counting import count_pairs
     from discreet.api.drift import find_drift
+    from discreet.api.leaderboards import leaderboard
     from discreet.api.loading import load
     from discreet.api.persons import score
     from discreet.api.ranks import compare_items, rank, rank_ranges
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from discreet.results.ranking import Ranking, Strengths
     from discreet.scales.bank import Bank, write_bank
     from discreet.scales.drift import Drift
+    from discreet.scales.leaderboard import Leaderboard
     from discreet.scales.linking import Link
     from discreet.scales.predicted import PredictedScores
     from discreet.scales.ranks import ItemComparison, RankRanges
@@ -115,7 +117,9 @@ _NAMES = {
     "scales.predicted": "PredictedScores",
     "scales.ranks": "ItemComparison RankRanges",
     "results.ranking": "Ranking Strengths",
+    "api.leaderboards": "leaderboard",
     "api.loading": "load",
+    "scales.leaderboard": "Leaderboard",
     "simulation": "simulate_comparisons simulate simulate_ratings",
     "sklearn": "PrivateRasch Rasch",
     "tables.inspection": "Inspection inspect_table",
@@ -125,20 +129,20 @@ _NAMES = {
 _HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "Bank", "Budget", "Comparisons", "DifTable", "Drift", "Estimate",
-    "Guarantee", "Inspection", "ItemComparison", "Ledger", "Link", "PairCounts", "PersonScores",
-    "Plan", "PredictedScores", "PrivateDif", "PrivateMeans", "PrivateRasch", "Published",
+    "Bank", "Budget", "Comparisons", "DifTable", "Drift", "Estimate", "Guarantee", "Inspection",
+    "ItemComparison", "Leaderboard", "Ledger", "Link", "PairCounts", "PersonScores", "Plan",
+    "PredictedScores", "PrivateDif", "PrivateMeans", "PrivateRasch", "Published",
     "PublishedRanking", "RankRanges", "Ranking", "Rasch", "Ratings", "Reading", "ReadingWords",
     "Responses", "Scale", "Strengths", "__version__",
     "adaptive", "approve", "check_ledger", "compare_items", "correction_notice",
     "count_comparisons", "count_pairs", "create_bank", "datasets", "errors", "find_dif",
-    "find_drift", "fit", "grow_bank", "inspect_table", "item_information", "link_calibrations",
-    "load", "next_item", "plan", "predict_scores", "propose", "rank", "rank_comparisons",
-    "rank_ranges", "read_bank", "read_comparisons", "read_ratings", "read_release",
-    "read_released_ranking", "read_responses", "refit", "release", "release_comparisons",
-    "release_dif", "release_means", "release_request", "resume_release", "score",
-    "select_items", "simulate",
-    "simulate_comparisons", "simulate_ratings", "verify", "withdrawal_notice", "write_bank",
+    "find_drift", "fit", "grow_bank", "inspect_table", "item_information", "leaderboard",
+    "link_calibrations", "load", "next_item", "plan", "predict_scores", "propose", "rank",
+    "rank_comparisons", "rank_ranges", "read_bank", "read_comparisons", "read_ratings",
+    "read_release", "read_released_ranking", "read_responses", "refit", "release",
+    "release_comparisons", "release_dif", "release_means", "release_request", "resume_release",
+    "score", "select_items", "simulate", "simulate_comparisons", "simulate_ratings", "verify",
+    "withdrawal_notice", "write_bank",
 ]  # fmt: skip
 
 

@@ -36,8 +36,10 @@ WeightingName = Literal["refined", "none"]
 Layout = Literal["long", "wide"]
 #: Transposed: a row for each item, a column for each person.
 TableLayout = Literal["long", "wide", "transposed"]
-#: What to do with a second answer of a person to an item.
-Repeats = Literal["error", "first", "last"]
+#: What to do with a second answer of a person to an item, or a second vote of a judge on a pair.
+Kept = Literal["error", "first", "last"]
+#: Leaderboards also count all samples of a question.
+Repeats = Literal[Kept, "sum"]
 OneMeans = Literal["right", "wrong"]
 #: What to do with cells that are no answers.
 Invalid = Literal["error", "missing"]

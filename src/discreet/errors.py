@@ -478,6 +478,7 @@ class WarningKind(StrEnum):
     DISTORTED_SCALE = "distorted_scale"  # easier and harder items disagree on abilities
     UNEQUAL_WEIGHTS = "unequal_weights"  # sampling weights of few persons outweigh the others
     INDEPENDENT = "independent"  # errors of very many items, taken as independent of each other
+    RELATED = "related"  # models of one family, which err alike
     SAMPLED = "sampled"  # some persons only, because there are very many
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,9 @@ from discreet.answers.pack import find_repeated, keep_one
 from discreet.answers.protocol import digest_ids, digest_rows
 from discreet.answers.select import check_cap
 from discreet.checking import checked
-from discreet.choices import PrivacyUnit, Repeats, Ties
+from discreet.choices import Kept, PrivacyUnit, Ties
 from discreet.coding.ids import check_codes, check_items, make_ids
-from discreet.coding.reading import REPEATS, check_choice
+from discreet.coding.reading import check_choice
 from discreet.coding.remedies import Detected
 from discreet.counts import ComparisonCounts
 from discreet.counts.pairs import Weighting
@@ -130,7 +130,7 @@ class Comparisons:
         *,
         items: Sequence[object],
         judges: Sequence[object] | int | None = None,
-        repeats: Repeats = "error",
+        repeats: Kept = "error",
         tied: npt.ArrayLike | None = None,
         ties: Ties = "error",
         covariates: Mapping[str, npt.ArrayLike] | None = None,
@@ -143,7 +143,7 @@ class Comparisons:
         than once: "error", or keep the "first" or the "last". ``tied`` marks comparisons that
         nobody won; ``covariates`` says by how much the winner had more of something.
         """
-        check_choice("repeats", repeats, REPEATS)
+        check_choice("repeats", repeats, get_args(Kept))
         unit: PrivacyUnit = "vote" if judge is None else "judge"
         numbers = np.arange(np.size(winner)) if judge is None else np.asarray(judge)
         if judges is None:

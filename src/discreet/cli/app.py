@@ -16,7 +16,17 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from discreet.cli import analysis, answers, approvals, fit, ledger, linking, release, simulate
+from discreet.cli import (
+    analysis,
+    answers,
+    approvals,
+    fit,
+    leaderboard,
+    ledger,
+    linking,
+    release,
+    simulate,
+)
 from discreet.cli.options import PanelGroup, add_family, argument, flag, option, register, spread
 from discreet.cli.output import (
     BY_SIGNAL,
@@ -107,7 +117,7 @@ app.callback()(spread(describe, is_root=True))
 for panel, commands in {
     ANALYSE: (
         *(simulate.demo, fit.fit, fit.check, linking.top, analysis.score, analysis.dif),
-        *(linking.link, linking.drift, simulate.simulate),
+        *(leaderboard.leaderboard, linking.link, linking.drift, simulate.simulate),
     ),
     PUBLISH: (simulate.plan, release.release, release.verify, simulate.audit),
 }.items():

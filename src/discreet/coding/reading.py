@@ -150,6 +150,8 @@ class Reading:
         Not a keyword: the public item list of a release; everything else in the table is ignored.
     carried
         Not a keyword: whether a calibration was read so, whose items need not all be here.
+    sums
+        Not a keyword: whether every repeated answer is kept, as an item of its own.
 
     Examples
     --------
@@ -193,9 +195,17 @@ class Reading:
     looking: bool = False
     listed: frozenset[str] = frozenset()
     carried: bool = False
+    sums: bool = False
 
     def __post_init__(self) -> None:
         check_choice("layout", self.layout, (None, *get_args(TableLayout)))
+        if self.repeats == "sum":
+            raise BadUsage(
+                "repeats='sum' (--repeats sum) counts the right ones of several samples of a "
+                "question, and only leaderboard takes such counts: other statistics, and "
+                "releases, hold for one answer of a person to an item. Call leaderboard, or keep "
+                "one answer with repeats='first' or repeats='last'."
+            )
         check_choice("repeats", self.repeats, REPEATS)
         check_choice("one_means", self.one_means, ("right", "wrong"))
         check_choice("header", self.header, (True, False))

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from discreet.answers import pack
 from discreet.answers.pack import BadCell, Repeated
+from discreet.answers.repeated import number_samples
 from discreet.answers.responses import Responses
 from discreet.answers.select import flip_answers
 from discreet.coding.reading import Reading, ReadingWords, check_words
@@ -251,12 +252,12 @@ class WideTable:
         items = tuple(
             dict.fromkeys(name for names_here, _ in self._segments for name in names_here)
         )
-        store, joined = self._store_long(person, names, items)
+        items, store, joined = self._store_long(person, names, items)
         return RawTable(items, person_ids, store, groups, self._detected, joined)
 
     def _store_long(
         self, person: Vector, names: Any, items: tuple[str, ...]
-    ) -> tuple[AnswerStore, str]:
+    ) -> tuple[tuple[str, ...], AnswerStore, str]:
         number = {name: code for code, name in enumerate(items)}
         parts, first = [], 0
         for columns, blocks in self._segments:
@@ -267,13 +268,15 @@ class WideTable:
                 first += block.n_persons
         row, item, code = (np.concatenate(column) for column in zip(*parts, strict=True))
         when = self._order.finish()
+        if self._reading.sums:
+            item, items = number_samples(person[row], item, items)
         store = store_answers(
             person[row], item, code, names, items, self._reading,
             lambda index: self._rows.place(int(row[index])), None if when is None else when[row],
             self._column,
         )  # fmt: skip
         lost = store.n_answers < len(row) and when is None
-        return store, self._tell_joined(person, names) if lost else ""
+        return items, store, self._tell_joined(person, names) if lost else ""
 
     def _tell_joined(self, person: Vector, names: Any) -> str:
         """Tell who stands in several rows of one table."""
@@ -481,6 +484,9 @@ def _take(reading: Reading, sources: Iterator[Source]) -> RawTable:
     if isinstance(table, WideTable):
         return table.finish()
     rows = table.finish()
+    if reading.sums:
+        item, items = number_samples(rows.person, rows.item, rows.items)
+        rows = rows._replace(item=item, items=items)
     coded = rows.person, rows.item, rows.code
     store = store_answers(*coded, rows.persons, rows.items, reading, rows.place, rows.when)
     return RawTable(rows.items, rows.persons, store, rows.groups, rows.detected)

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from discreet.answers.comparisons import ERROR, Comparisons, pair_keys
 from discreet.answers.pack import find_repeated
-from discreet.choices import PrivacyUnit, Repeats, Ties, WinnerSide
+from discreet.choices import Kept, PrivacyUnit, Ties, WinnerSide
 from discreet.coding.ids import spell_ids
-from discreet.coding.reading import REPEATS, Form, check_choice
+from discreet.coding.reading import Form, check_choice
 from discreet.coding.remedies import Detected, join_detected, make_remedy
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.columns import check_column, choose_column, list_column_names, plain_name
@@ -60,7 +60,7 @@ class ComparisonWords(TypedDict, total=False):
     left: str | None
     right: str | None
     outcome: str | None
-    repeats: Repeats
+    repeats: Kept
     ties: Ties
     one_means: WinnerSide | None
     covariates: str | Sequence[str] | None
@@ -79,7 +79,7 @@ def read_comparisons(
     left: str | None = None,
     right: str | None = None,
     outcome: str | None = None,
-    repeats: Repeats = "error",
+    repeats: Kept = "error",
     ties: Ties = "error",
     one_means: WinnerSide | None = None,
     covariates: str | Sequence[str] | None = None,
@@ -128,7 +128,7 @@ def read_comparisons(
     ...     read_comparisons(file)
     <Comparisons: 2 judges, 2 objects, 2 comparisons>
     """
-    check_choice("repeats", repeats, REPEATS)
+    check_choice("repeats", repeats, get_args(Kept))
     check_choice("ties", ties, get_args(Ties))
     columns = dict(zip(_ALIASES, (judge, winner, loser, left, right, outcome), strict=True))
     form = Form(sheet, delimiter, header)
@@ -161,7 +161,7 @@ class _Rules:
     """How a table is read: columns by their roles, and what happens to rows."""
 
     columns: Mapping[str, str | None]
-    repeats: Repeats
+    repeats: Kept
     ties: Ties
     one_means: WinnerSide | None
     covariates: tuple[str, ...]

@@ -5,10 +5,13 @@ In: a table with one row per answer. Out: a mapping from item to testlet.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+from discreet.coding.reading import Reading
 from discreet.errors import BadUsage
-from discreet.tables.opener import read_columns
+from discreet.tables.columns import LongPlan
+from discreet.tables.opener import Source, plan_source, read_columns, read_tables
 
 
 def read_testlets(source: Any, testlet: str, item: str) -> dict[str, str]:
@@ -22,3 +25,20 @@ def read_testlets(source: Any, testlet: str, item: str) -> dict[str, str]:
                 f"{str(label)!r}; every item has one"
             )
     return label_of
+
+
+def name_item_column(source: Any, reading: Reading) -> str:
+    """Return what the column of items of a long table is called."""
+
+    def take(tables: Iterator[Source]) -> str:
+        table = next(tables)
+        plan = plan_source(table, reading)
+        if not isinstance(plan, LongPlan):
+            raise BadUsage(
+                f"{table.name} has a column for each question, so that no column can say where a "
+                "question belongs. Give a mapping from question to cluster (cluster={...}), or a "
+                "long table"
+            )
+        return table.names[plan.item]
+
+    return str(read_tables(source, take, reading=reading))

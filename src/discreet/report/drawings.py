@@ -40,7 +40,7 @@ def draw_difficulties(
 ) -> Sheet:
     """Draw items in order of difficulty (or objects, of strength) with their intervals."""
     has_width = bool((rows.upper > rows.lower).any())
-    return _draw_rows(
+    return draw_rows(
         pictures.thin_rows(rows),
         tell.of(kind, "{title} with 95% intervals; the table has the numbers")
         if has_width
@@ -62,7 +62,7 @@ def say_thinned(count: int, kind: ReleaseKind = KINDS["answers"], tell: Language
 def draw_differences(chart: pictures.GroupRows) -> Sheet:
     """Draw how much harder items are for a group than its ability explains; 0 is no difference."""
     count, most = len(chart.rows.items), pictures.PICTURE_ITEMS
-    return _draw_rows(
+    return draw_rows(
         pictures.keep_largest(chart.rows),
         f"Differences between {chart.focal} and {chart.reference} with 95% intervals; the table "
         "has the numbers",
@@ -72,9 +72,10 @@ def draw_differences(chart: pictures.GroupRows) -> Sheet:
     )
 
 
-def _draw_rows(
+def draw_rows(
     rows: pictures.ItemRows, description: str, label: str, note: str, *, zero: bool = False
 ) -> Sheet:
+    """Draw rows with their intervals."""
     sheet = _lay_rows(rows, description, note, 18, [0.0] if zero else [])
     sheet.x_axis(label)
     if zero:

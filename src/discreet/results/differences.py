@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import erfc, sqrt
 
 import numpy as np
 
@@ -42,6 +43,11 @@ FEWEST_DRAWS = 2_000
 
 
 PILOT_DRAWS = 100
+
+
+#: Below so many degrees of freedom a covariance says too little about the largest of many errors:
+#: Holm's inequality takes the place of the draws.
+FEWEST_DEGREES = 30
 
 
 #: Share of two variances below which that of their difference is rounding.
@@ -206,7 +212,7 @@ def draw_law(
     has_variance = np.isfinite(differences.variance)
     errors = np.zeros((n_draws, items), dtype=np.float32)
     errors[:, has_variance] = draw_errors(
-        covariance[np.ix_(has_variance, has_variance)], rng, differences.degrees, n_draws=n_draws
+        covariance[np.ix_(has_variance, has_variance)], rng, n_draws=n_draws
     )
     error, variance_sum = differences.errors(), variance[:, None] + variance[None, :]
     counts = np.isfinite(error) & (error**2 > SAME * variance_sum)
@@ -241,8 +247,9 @@ class Bars:
         A family that has one order of every pair exceeds a bar at least half as often as all of
         them do, because an error and its mirror image are equally likely.
         """
-        covariance = self.differences.covariance
-        if covariance is None or not 2 <= len(self.differences.value) <= EXACT_ITEMS:
+        covariance, degrees = self.differences.covariance, self.differences.degrees
+        is_rough = degrees is not None and degrees < FEWEST_DEGREES
+        if covariance is None or is_rough or not 2 <= len(self.differences.value) <= EXACT_ITEMS:
             return None
         law = draw_law(self.differences, covariance, self.rng)
         least = max(1 - 2 * (1 - self.level), 0.0)
@@ -255,9 +262,16 @@ class Bars:
         return replace(law, errors=law.errors[largest >= lowest], floor=lowest)
 
     def _bar(self, counted: BoolArray | None = None) -> float:
-        """Return the bar for statements about these orders of two items, or about all of them."""
+        """Return the bar for statements about these orders of two items, or about all of them.
+
+        Every difference has a standard error of its own. Where these are estimates, the bar is that
+        of Student's law which one difference exceeds as rarely as the normal one: draws of a common
+        error of all standard errors would make the largest of many differences too small.
+        """
+        degrees = self.differences.degrees
         if self._law is not None:
-            return self._law.critical(self.level, counted)
+            bar = self._law.critical(self.level, counted)
+            return bar if degrees is None else two_sided_quantile(erfc(bar / sqrt(2)), degrees)
         items = len(self.differences.value)
         number = items * (items - 1) if counted is None else int(counted.sum())
         return self.differences.exceeded((1 - self.level) / max(number, 1))

@@ -28,9 +28,9 @@ from discreet.choices import (
     Chooser,
     Estimator,
     Invalid,
+    Kept,
     OneMeans,
     PrivacyUnit,
-    Repeats,
     TableLayout,
     WinnerSide,
 )
@@ -253,7 +253,7 @@ class RightAnswers:
     in_order: tuple[tuple[str, ...], ...]
 
 
-_TABLE = {"repeats": Repeats, "sheet": str | tuple[str, ...], "delimiter": str, "header": bool}
+_TABLE = {"repeats": Kept, "sheet": str | tuple[str, ...], "delimiter": str, "header": bool}
 #: Keywords of the reader of each kind, as a request holds them: each has one form.
 READING: dict[str, dict[str, Any]] = {
     "answers": {

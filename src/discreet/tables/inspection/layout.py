@@ -216,6 +216,7 @@ def ask_repeats(
     order = {} if reading.order_by else _find_order(table)
     raters = [name for name in table.names if plain(name) in name_words("raters")][:1]
     findings.raters = "".join(raters)
+    samples = [COUNTED] if plain(named[0]) == "model" else []
     findings.ask(
         "repeats",
         f"'{named[0]}' is taken for the person and '{named[1]}' for the item: {repeated:,} of "
@@ -224,6 +225,7 @@ def ask_repeats(
         [
             *(Remedy(f"{RATED}: fit with --rater {name}", change=RATED) for name in raters),
             *(make_remedy(f"the {one}:", {"repeats": one, **order}) for one in ("first", "last")),
+            *(Remedy(f"{one}: discreet leaderboard --repeats sum", change=one) for one in samples),
         ],
         marked=None if raters else 0,
     )
