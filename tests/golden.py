@@ -339,6 +339,7 @@ def order_everything() -> dict[str, Any]:
         "easiest": discreet.rank(estimate, 5, easiest=True, level=0.9),
         "ranges": discreet.rank_ranges(estimate),
         "pair": discreet.compare_items(estimate, *estimate.items[2:4], simultaneous=True),
+        "boards": rank_models(),
         "strengths": {
             method: discreet.rank_comparisons(compared, method=method)
             for method in ("refined", "spectral")
@@ -347,6 +348,20 @@ def order_everything() -> dict[str, Any]:
             mechanism: release_ranking(compared, mechanism)
             for mechanism in ("net-wins", "win-pairs")
         },
+    }
+
+
+def rank_models() -> dict[str, Any]:
+    """Rank models by samples of questions, with questions and with passages as clusters."""
+    rng, logs = np.random.default_rng(38), []
+    for question in range(120):
+        for model, size in enumerate((2, 3, 3, 4, 5)):
+            right = rng.random(size) < 1 / (1 + np.exp(rng.normal() - 0.4 * model))
+            logs += [(f"m{model}", f"q{question}", question // 3, int(one)) for one in right]
+    log = pd.DataFrame(logs, columns=["model", "question", "passage", "correct"])
+    return {
+        "questions": discreet.leaderboard(log, repeats="sum", pass_at=(1, 2)),
+        "passages": discreet.leaderboard(log, repeats="sum", cluster="passage", method="spectral"),
     }
 
 

@@ -190,11 +190,11 @@ def test_a_model_without_a_measure_may_have_any_rank_and_widens_all_others():
     counts = draw(np.random.default_rng(10), models=4, questions=900, tries=(1, 1))
     full = np.ones((900, 1))
     more = SampleCounts(
-        counts.units, (*counts.items, "all"), np.hstack([counts.success, full]),
+        counts.units, (*counts.items, "m9"), np.hstack([counts.success, full]),
         np.hstack([counts.tried, full.astype(int)]), counts.cluster,
     )  # fmt: skip
     board, known = make_leaderboard(more), make_leaderboard(counts)
-    assert board.models[-1] == "all"
+    assert board.models[-1] == "m9"
     assert board.status[-1] == "always_right"
     assert (board.rank_low[-1], board.rank_high[-1], board.tier[-1]) == (1, 5, 0)
     assert board.rank_low[:-1].tolist() == known.rank_low.tolist()
@@ -257,29 +257,29 @@ def test_a_leaderboard_is_ranked_saved_and_shown(tmp_path):
 def test_only_leaderboards_count_samples(tmp_path):
     frame = long_table(draw(np.random.default_rng(15)))
     for call in (discreet.fit, discreet.count_pairs, discreet.Responses.from_dataframe):
-        with refused(BadUsage, "reading-only-leaderboard-takes"):
+        with refused(BadUsage, "repeats_sum_repeats_sum"):
             call(frame, repeats="sum")
-    with refused(BadUsage, "reading-only-leaderboard-takes"):
-        discreet.release(frame, epsilon=1.0, items=["q0"], repeats="sum")
+    with refused(BadUsage, "repeats_sum_repeats_sum"):
+        discreet.release(frame, epsilon=1.0, items=["q0", "q1"], repeats="sum")
     frame.to_csv(tmp_path / "log.csv", index=False)
-    with refused(BadUsage, "reading-only-leaderboard-takes"):
+    with refused(BadUsage, "repeats_sum_repeats_sum"):
         discreet.read_responses(tmp_path / "log.csv", repeats="sum")
 
 
 def test_what_a_leaderboard_cannot_take_is_refused():
     answers = draw(np.random.default_rng(16), tries=(1, 1)).success.T.astype(int)
-    with refused(BadUsage, "x"):
+    with refused(BadUsage, "repeats_sum_counts_repeated"):
         discreet.leaderboard(answers, repeats="sum")
-    with refused(BadUsage, "x"):
+    with refused(BadUsage, "cluster_names_column_none"):
         discreet.leaderboard(answers, cluster="passage")
-    with refused(BadUsage, "x"):
+    with refused(BadUsage, "belong_no_cluster_answers"):
         discreet.leaderboard(answers, cluster={"0": "a"})
-    with refused(BadUsage, "x"):
+    with refused(BadUsage, "pass_needs_fewest_samples"):
         discreet.leaderboard(answers, pass_at=2)
-    with refused(BadResponses, "x"):
+    with refused(BadResponses, "found_answers_steps_leaderboard"):
         discreet.leaderboard(answers * 2 + 1 - answers[::-1])
-    with refused(DisconnectedItems, "x"):
+    with refused(DisconnectedItems, "no_two_models_compared"):
         discreet.leaderboard(np.ones((3, 4), dtype=int))
     wide = pd.DataFrame({"model": ["a", "b"], "q1": [1, 0], "q2": [0, 1]})
-    with refused(BadUsage, "x"):
+    with refused(BadUsage, "column_each_question_no"):
         discreet.leaderboard(wide, person="model", cluster="passage")

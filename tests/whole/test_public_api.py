@@ -127,6 +127,7 @@ def public_results():
         discreet.rank_ranges(estimate),
         discreet.compare_items(estimate, items[0], items[1]),
         discreet.score(answers, estimate), discreet.predict_scores(answers, estimate),
+        discreet.leaderboard(small),
         discreet.Scale.from_points({0: 500, 1: 600}),
         discreet.fit(answers, anchors=known),
         discreet.find_drift([estimate, estimate]),

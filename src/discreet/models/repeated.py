@@ -115,9 +115,11 @@ def _find_weak(
     parts = suggest_parts(chain.rates, linked, float(pair), float(whole))
     inside = [tried[:, part].sum(axis=1) for part in parts]
     holders = [np.unique(counts.cluster[(own > 0) & (own < total)]) for own in inside]
-    weak = [n for n, some in enumerate(holders) if len(some) < FEWEST]
+    clusters = len(np.unique(counts.cluster))
+    weak = [n for n, some in enumerate(holders) if len(some) < min(FEWEST, clusters)]
     if not weak:
         return np.zeros(len(linked), dtype=np.bool_), ()
     lost = np.asarray(parts[weak].any(axis=0))
     names = [chain.items[i] for i in chain.linked[lost]]
-    return lost, (warn_of_links(names, [len(holders[n]) for n in weak], "model", "question"),)
+    few, noun = [len(holders[n]) for n in weak], "question" if clusters == len(total) else "cluster"
+    return lost, (warn_of_links(names, few, "model", noun),)

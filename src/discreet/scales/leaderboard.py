@@ -328,10 +328,10 @@ def _average(
     """Return the mean of each model over its questions, and its standard error over clusters."""
     weight = (counts.tried > 0) / np.maximum((counts.tried > 0).sum(axis=0), 1)
     mean = (weight * cells).sum(axis=0)
-    variance = sum_clusters(weight * (cells - mean), counts.cluster)[0].diagonal()
+    variance = sum_clusters(weight * (cells - mean).round(12), counts.cluster)[0].diagonal()
     mean = np.where(counts.tried.any(axis=0), mean, np.nan)
     # Answers that are all alike show no error.
-    se = np.sqrt(np.where((mean > 0) & (mean < 1), variance, np.nan))
+    se = np.sqrt(np.where(variance > 0, variance, np.nan))
     return mean[order], se[order]
 
 

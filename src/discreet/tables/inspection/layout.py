@@ -109,6 +109,8 @@ def _find_turned(columns: Sequence[Column]) -> tuple[Column | None, list[str]]:
     return (items[0], beside) if is_table else (None, [])
 
 
+#: What the leaderboard can do with several samples of a model.
+COUNTED = "every sample of a model counts"
 #: Every row is a person after all.
 _DENIED = make_remedy("no, a person:", {"layout": "wide"})
 
