@@ -1,13 +1,17 @@
 """How often a report names something in sound data, and how often it names what is wrong.
 
-Run ``python -m experiments.calibration.reports [--only sound,power,dif] [--sets 400] [--first 0]``
-with one BLAS thread. Every set is a row of ``--rows`` when it is done, and sets that are there are
+Run ``python -m experiments.calibration.reports [--only sound,power,raters,dif] [--sets 400]`` with
+one BLAS thread. Every set is a row of ``--rows`` when it is done, and sets that are there are
 not drawn again, so that a run can be stopped. ``--write`` counts the rows into ``verdicts.csv``:
 share, Monte Carlo error, sets, goal.
 
 - sound: any finding of item fit, dependent pairs or unexpected persons, which share one 5%.
 - power: an item with a slope of .65 among five with four steps (1,000 persons, locations of
   N(0, .25), or N(0, 1)) is named; 15% of 200 persons who answer 20 items by a coin are found.
+- raters: any finding of fit or of persons in sound ratings of `simulate_ratings` (two a person); a
+  rater who marks at random is named, and whether a sound one beside, in these ratings and where
+  scores tell more (steps at -2, -1, 1 and 2, abilities with an SD of 1.5); somebody of 30 equal
+  raters is called severe or lenient.
 - dif: three of 13 items are 1.2 logits harder for half of 1,000 persons; share of the ten sound
   items and of the three others that are confirmed.
 """
@@ -18,6 +22,7 @@ import argparse
 import csv
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,16 +30,22 @@ from types import SimpleNamespace
 import numpy as np
 
 import discreet
+from discreet import analysis
 from discreet.analysis import correlate_residuals, measure_fit, simulate_cutoffs
+from discreet.answers.ratings import Ratings
 from discreet.errors import DiscreetError
 from discreet.items.cutoffs import FEW
 from discreet.items.dependence import find_dependence
+from discreet.items.raters import RatingStudy
 from discreet.report.findings import ANSWER_CHECKS, fit_remarks
+from discreet.report.raters import find_rater_problems
 from experiments.calibration.cutoffs import SIZES, draw_answers
 
 TABLE = Path(__file__).with_suffix("").with_name("verdicts.csv")
 CHECKS = {"items": "item fit", "pairs": "dependent items", "persons": "unexpected persons"}
 SOUND = ("50 x 10", "100 x 5, 4 steps", "300 x 15", "300 x 15, 30% missing", "1000 x 40")
+#: So small that a report draws 999 sets in no time; else 199, for which the level is as exact.
+SMALL = SOUND[:2]
 Outcomes = Mapping[str, float]
 
 
@@ -52,13 +63,14 @@ def judge_answers(answers: discreet.Responses, sets: int | None = None) -> Simpl
         fit=fit.items.align(estimate.items),
         limits=limits.align(estimate.items),
         dependence=find_dependence(pairs, limits, estimate.items),
+        small_chances=limits.persons,
         abilities=counted,
     )
 
 
 def count_sound(name: str, rng: np.random.Generator) -> Outcomes:
     """Say which of the three finds anything in sound answers, and whether any does."""
-    study = judge_answers(draw_answers(**SIZES[name], rng=rng), FEW if "1000" in name else None)
+    study = judge_answers(draw_answers(**SIZES[name], rng=rng), None if name in SMALL else FEW)
     found = {key: any(ANSWER_CHECKS[check](study.estimate, study)) for key, check in CHECKS.items()}
     return {"any": any(found.values()), **found}
 
@@ -96,12 +108,69 @@ def count_dif(test: str, rng: np.random.Generator) -> Outcomes:
     return {"sound confirmed": sure[~differs].mean(), "true confirmed": sure[differs].mean()}
 
 
+#: Persons, items, raters; two raters a person.
+RATED = {"300 x 1 x 12": (300, 1, 12), "600 x 1 x 6": (600, 1, 6), "300 x 2 x 12": (300, 2, 12),
+         "300 x 4 x 12": (300, 4, 12), "2000 x 1 x 20": (2000, 1, 20)}  # fmt: skip
+
+
+def study(ratings: Ratings) -> RatingStudy:
+    """Return what a report says of ratings."""
+    return analysis.study_ratings(ratings, discreet.fit(ratings))
+
+
+def count_raters(name: str, rng: np.random.Generator) -> Outcomes:
+    """Say whether anything is found in sound ratings."""
+    found = study(discreet.simulate_ratings(*RATED[name], rng=rng).ratings)
+    persons = found.unexpected_persons is not None and found.unexpected_persons.is_beyond
+    outcomes = {"levels": bool(found.misfits), "persons": persons}
+    return {"any": any(outcomes.values()), **outcomes}
+
+
+def draw_clear(persons: int, raters: int, rng: np.random.Generator) -> Ratings:
+    """Draw one score of each of two raters a person, with steps that tell persons apart."""
+    rater = np.array([rng.choice(raters, 2, replace=False) for _ in range(persons)]).ravel()
+    person, severity = np.repeat(np.arange(persons), 2), rng.normal(0, 0.5, raters)
+    level = rng.normal(0, 1.5, persons)[person] - severity[rater]
+    logit = np.cumsum(level[:, None] - np.array([-2.0, -1.0, 1.0, 2.0]), axis=1)
+    score = np.argmax(np.insert(logit, 0, 0.0, axis=1) + rng.gumbel(size=(len(level), 5)), axis=1)
+    return Ratings.from_codes(person, np.zeros_like(score), score, facets={"rater": rater})
+
+
+def count_random(name: str, clear: bool, rng: np.random.Generator) -> Outcomes:
+    """Say whether the first rater, who marks at random, is named as erratic, and any other."""
+    if clear:
+        ratings = draw_clear(RATED[name][0], RATED[name][2], rng)
+    else:
+        ratings = discreet.simulate_ratings(*RATED[name], rng=rng).ratings
+    own = ratings.codes["rater"] == 0
+    score = np.where(own, rng.integers(0, ratings.score.max() + 1, len(own)), ratings.score)
+    found = study(replace(ratings, score=score.astype(ratings.score.dtype)))
+    first = ratings.facets["rater"][0]
+    named = {level for one in found.misfits if one.facet == "rater" for level in one.levels}
+    noisy = any(first in one.levels and one.infit > 1 for one in found.misfits)
+    return {"named": noisy, "a sound one named": bool(named - {first})}
+
+
+def count_severe(rng: np.random.Generator) -> Outcomes:
+    """Say whether somebody of 30 equal raters is called severe or lenient."""
+    ratings = discreet.simulate_ratings(200, 1, 30, severity_sd=0.0, rng=rng).ratings
+    titles = [finding.title for finding in find_rater_problems(study(ratings))]
+    severe = [title for title in titles if " severe:" in title or " lenient:" in title]
+    return {"somebody severe or lenient": bool(severe)}
+
+
 #: By part and setting: what draws a set and judges it.
 SETTINGS = {
     "sound": {name: partial(count_sound, name) for name in SOUND},
     "power": {"slope .65 among 5, n = 1000": partial(count_slope, 0.5),
               "the same, difficulties twice as wide": partial(count_slope, 1.0),
               "15% coin-flippers, 200 x 20": count_careless},
+    "raters": {
+        **{f"{name}, sound": partial(count_raters, name) for name in RATED},
+        **{f"{name}, one at random{', clear scores' * clear}": partial(count_random, name, clear)
+           for name in ("300 x 1 x 12", "600 x 1 x 6") for clear in (False, True)},
+        "200 x 1 x 30, equal": count_severe,
+    },
     "dif": {test: partial(count_dif, test) for test in
             ("wald", "mantel-haenszel", "likelihood-ratio")},
 }  # fmt: skip
@@ -109,7 +178,9 @@ SETTINGS = {
 GOALS = {
     ("sound", "any"): "0.022 to 0.083", ("power", "named"): "at least 0.88",
     ("power", "found"): "at least 0.80", ("dif", "sound confirmed"): "at most 0.03",
-    ("dif", "true confirmed"): "at least 0.90",
+    ("dif", "true confirmed"): "at least 0.90", ("raters", "any"): "0.022 to 0.083",
+    ("raters", "named"): "at least 0.85", ("raters", "a sound one named"): "at most 0.085",
+    ("raters", "somebody severe or lenient"): "0.02 to 0.085",
 }  # fmt: skip
 COLUMNS = ("part", "setting", "seed", "outcome", "value")
 
@@ -122,7 +193,7 @@ def read_rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def run(part: str, seeds: range, path: Path) -> None:
+def run(part: str, seeds: range, path: Path, wanted: str = "") -> None:
     """Draw and judge the sets that are not there yet."""
     done = {(row["part"], row["setting"], int(row["seed"])) for row in read_rows(path)}
     with path.open("a", newline="", encoding="utf-8") as file:
@@ -130,6 +201,8 @@ def run(part: str, seeds: range, path: Path) -> None:
         if not file.tell():
             writer.writerow(COLUMNS)
         for setting, judge in SETTINGS[part].items():
+            if wanted not in setting:
+                continue
             for seed in (seed for seed in seeds if (part, setting, seed) not in done):
                 try:
                     found = judge(np.random.default_rng(seed))
@@ -155,13 +228,14 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default=",".join(SETTINGS), help="parts, separated by commas")
     parser.add_argument("--sets", type=int, default=400)
+    parser.add_argument("--settings", help="only those whose name has this in it", default="")
     parser.add_argument("--first", type=int, default=0, help="seed of the first set")
     parser.add_argument("--rows", type=Path, default=Path("verdict-rows.csv"))
     parser.add_argument("--write", action="store_true", help="count the rows into verdicts.csv")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
     for name in filter(None, asked.only.split(",")):
-        run(name, range(asked.first, asked.first + asked.sets), asked.rows)
+        run(name, range(asked.first, asked.first + asked.sets), asked.rows, asked.settings)
     table = list(summarise(read_rows(asked.rows)))
     for line in table:
         print(*line, sep="\t")

@@ -693,3 +693,18 @@ def test_verdicts_tell_the_numbers_that_they_rest_on():
 def test_steps_need_partial_credit_below_one_percent(model, p, verdict):
     estimate = make_steps([-0.5, 0.5], model)
     assert verdicts(estimate, **step_models(40.0, 9, p))["steps"].verdict == verdict
+
+
+def test_the_size_of_andersens_test_is_in_logits():
+    """Halves differ by 0.3 and -0.1 logits: the root of the mean square is .2236."""
+    test = andersen(30.0, 9, 0.001)["andersen"]
+    test = replace(test, items=("a", "b"), difficulty=np.array([[0.1, -0.2], [0.4, -0.3]]))
+    found = find("low and with high scores", andersen=test).found
+    assert "differ by 0.22 logits" in found
+    assert "at most by 0.30 (a)" in found
+
+
+def test_few_persons_have_no_findings_of_the_answers():
+    findings, fine = find_problems(make_estimate(), make_answers(measured=29, reliability=0.1))
+    assert [finding.severity for finding in findings] == [Severity.NOTE]
+    assert fine == []

@@ -349,4 +349,5 @@ def test_beside_ranks_nothing_is_surely_in_the_top_that_may_rank_below_it():
     both = ranges.narrow(alone)
     assert both.surely_in == ()
     assert set(both.possibly_in) == set(ranges.items)
-    assert ranges.narrow(discreet.rank(make([5.0, 2.0, 0.0]), 2)).surely_in == ("q0", "q1")
+    apart = make([5.0, 2.0, 0.0])
+    assert discreet.rank_ranges(apart).narrow(discreet.rank(apart, 2)).surely_in == ("q0", "q1")

@@ -276,9 +276,10 @@ def say_split(test: AndersenTest) -> str:
     size = ""
     if len(apart) == 1 and apart.size:
         largest = int(np.abs(apart[0]).argmax())
+        place = f"{abs(apart[0, largest]):.2f} ({test.items[largest]})"
         size = (
             f" Difficulties in the halves differ by {np.sqrt(np.mean(apart**2)):.2f} logits (root "
-            f"mean square), at most by {abs(apart[0, largest]):.2f} ({test.items[largest]})."
+            f"mean square, with errors), at most by {place}."
         )
     return f"{size} Persons were split at the {test.split}.{say_left_out(test)}"
 
