@@ -123,27 +123,31 @@ def draw_thresholds() -> Drawing:
 
 
 def draw_residuals() -> Drawing:
-    """Draw the errors of three mechanisms in every cell that was measured."""
+    """Draw the errors of three mechanisms, and the paper's, in every cell that was measured."""
     with (ROOT / "experiments" / "calibration" / "residuals.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     names = [f"{row['cell']}, ε {float(row['epsilon']):g}" for row in rows]
     place = np.arange(len(rows))[::-1]
     figure, axes = plt.subplots(figsize=(8, 6.5), layout="constrained")
     shown: Numbers = {name: [] for name in names}
-    for mechanism, marker in (("margins", "o"), ("totals", "s"), ("residuals", "D")):
+    markers = {
+        "margins": "o", "totals": "s", "residuals": "D", "paper_dense": "x", "paper_sparse": "+"
+    }  # fmt: skip
+    for mechanism, marker in markers.items():
         error = [float(row[mechanism]) for row in rows]
-        axes.plot(error, place, marker, label=mechanism, markersize=6)
+        axes.plot(error, place, marker, label=mechanism.replace("paper_", "the paper's, "))
         for name, one in zip(names, error, strict=True):
             shown[name].append(one)
     axes.set_yticks(place, names)
     axes.set_xscale("log")
     axes.set_xticks(
-        [0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7], labels=[".07", ".1", ".15", ".2", ".3", ".5", ".7"]
+        [0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1],
+        labels=[".07", ".1", ".15", ".2", ".3", ".5", ".7", "1"],
     )
     axes.minorticks_off()
     axes.grid(visible=True, axis="both", alpha=0.3)
     axes.set_xlabel("root mean square error of a difficulty, logits")
-    axes.legend()
+    figure.legend(loc="outside upper center", ncols=5)
     return figure, shown
 
 

@@ -28,7 +28,7 @@ from discreet.publishing.delivery import DataSource, open_listed
 from discreet.publishing.release import release_comparisons
 from discreet.publishing.spec import make_spec
 from discreet.readers.streamed import open_stream
-from discreet.tables import sources
+from discreet.tables import opener, sources
 from discreet.tables.formats import jsonl, labelled, workbook
 from refusals import refused
 from source_kinds import (
@@ -476,7 +476,16 @@ def forget_scale(X, items, missing=(), options=None, scale=None, store=matrices.
     return store(X, items, missing, options, None if has_text else scale)
 
 
+def make_decimals(*args, assign=opener.assign_groups):
+    """Spell the groups of everybody with a point where somebody has none."""
+    groups = assign(*args)
+    if "" in groups:
+        groups[:] = [f"{group}.0" if group.isdigit() else group for group in groups]
+    return groups
+
+
 FAULTS = {
+    "groups that a blank renames": (opener, "assign_groups", make_decimals, "records"),
     "types of all cells together": (sources, "make_column", infer, "pandas objects"),
     "types of all cells of records": (sources, "make_column", infer, "records"),
     "numbers of all cells of a sheet": (
