@@ -294,6 +294,7 @@ def refuse_name(path: PurePath) -> None:
 CALIBRATION_FILE = "calibration.confidential.json"
 #: The same of ratings.
 ESTIMATE_FILE = "estimate.confidential.json"
+STUDY_FILE = "study.confidential.json"
 REPORT_FILE = "report.confidential.html"
 WORKBOOK_FILE = "analysis.confidential.xlsx"
 #: Files of the tables of an analysis, by their names.

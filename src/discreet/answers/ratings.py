@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from discreet.coding.ids import spell_ids
+from discreet.coding.reading import Reading
 from discreet.text import count_of
 from discreet.types import Int32Array, Int64Array, Texts
 
@@ -40,6 +41,8 @@ class Ratings:
         What the data call the lowest score; it was taken off.
     ids
         Person ids as Arrow texts or numbers.
+    reading
+        Which codes stood for no rating, and the lowest score; None where they were not read.
 
     Examples
     --------
@@ -56,6 +59,7 @@ class Ratings:
     codes: Mapping[str, Int32Array]
     lowest: int = 0
     ids: Any = None
+    reading: Reading | None = None
 
     @classmethod
     def from_codes(
@@ -69,6 +73,7 @@ class Ratings:
         levels: Mapping[str, Sequence[str]] | None = None,
         lowest: int = 0,
         ids: Any = None,
+        reading: Reading | None = None,
     ) -> Self:
         """Make ratings of numbers: persons, items, scores from 0, and the levels of facets.
 
@@ -93,9 +98,8 @@ class Ratings:
             for name, values in codes.items()
         }
         chosen = tuple(items if items is not None else map(str, range(n_items)))
-        return cls(
-            chosen, labels, arrange(person), arrange(item), arrange(score), codes, lowest, ids
-        )
+        sorted_columns = arrange(person), arrange(item), arrange(score)
+        return cls(chosen, labels, *sorted_columns, codes, lowest, ids, reading)
 
     @property
     def n_persons(self) -> int:
@@ -168,6 +172,7 @@ class StoredRatings:
     folder: Path
     first_persons: Int64Array
     ids: Any = None
+    reading: Reading | None = None
 
     def batches(self) -> StoredRatings:
         """Return the batches, which can be gone through again and again."""

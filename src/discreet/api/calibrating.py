@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
+from pathlib import Path
 from typing import Any, Unpack, cast
 
 from discreet.answers.matrices import MATRIX_WORDS, is_matrix, read_matrix
@@ -171,10 +172,7 @@ def fit(
                 "person, so that who was drawn how often does not move them. Leave weight= out, "
                 "and weigh the persons' measures"
             )
-        if isinstance(anchors, str | PathLike):
-            from discreet.api.loading import load
-
-            anchors = load(anchors, Estimate)
+        anchors = _read_rated_anchors(anchors)
         settings: dict[str, Any] = {"method": method, "model": model, "anchors": anchors}
         settings |= {"standard_errors": standard_errors}
         settings |= {
@@ -208,6 +206,19 @@ def fit(
         if sparse is None:
             raise OutOfReach(str(refusal)) from None
         return sparse
+
+
+def _read_rated_anchors(anchors: Any) -> Any:
+    """Return the estimate in a file or folder, or the thresholds of a table; others as they are."""
+    if isinstance(anchors, str | PathLike) and (
+        Path(anchors).is_dir() or Path(anchors).suffix == ".json"
+    ):
+        from discreet.api.loading import load
+
+        return load(anchors, Estimate)
+    from discreet.readers.calibrations import read_anchors
+
+    return read_anchors(anchors, has_steps=True)
 
 
 def _split_answers(

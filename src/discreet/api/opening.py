@@ -49,14 +49,27 @@ def opens(function: Callable[..., Result]) -> Opening[Result]:
         reading = {name: value for name, value in keywords.items() if name not in own}
         options = {name: value for name, value in keywords.items() if name in own}
         bound = declared.bind(*arguments, **options, **({} if takes_answers else reading))
-        if takes_answers:
-            _open_answers(bound.arguments, reading, function.__name__)
         for name in calibrations:
             bound.arguments[name] = read_calibration(bound.arguments.get(name))
+        rated = [n for n in calibrations if getattr(bound.arguments[n], "facets", None)]
+        if takes_answers and rated:
+            _open_ratings(bound.arguments, reading, rated[0])
+        elif takes_answers:
+            _open_answers(bound.arguments, reading, function.__name__)
         return function(*bound.args, **bound.kwargs)
 
     call.__signature__ = _declare(declared, words if takes_answers else None)  # type: ignore[attr-defined]
     return call
+
+
+def _open_ratings(arguments: dict[str, Any], reading: dict[str, Any], name: str) -> None:
+    """Put ratings and what is known of items and raters as answers and their calibration."""
+    from discreet.items.raters.crossing import cross_ratings  # loads numba
+    from discreet.readers.ratings import read_rated
+
+    estimate = arguments[name]
+    ratings = read_rated(arguments["responses"], estimate, reading)
+    arguments["responses"], arguments[name] = cross_ratings(ratings, estimate)
 
 
 def _open_answers(arguments: dict[str, Any], reading: dict[str, Any], name: str) -> None:

@@ -11,6 +11,7 @@ from discreet.cli.answers import (
     AnswersFile,
     ReadingOptions,
     WeightOptions,
+    list_rating_words,
     read_answers,
     read_weighted,
     split_names,
@@ -142,7 +143,19 @@ def score(
     columns = split_names(regress)
     groups = list(dict.fromkeys([*(reading.group or []), *columns, *([means] if means else [])]))
     grouped = replace(reading, group=groups or None)
-    responses = read_weighted(file, grouped, weights, like=item_parameters)
+    if has_raters := bool(getattr(item_parameters, "facets", None)):
+        if groups or weights.stated:
+            raise BadUsage(
+                "--regress, --means, --group and --weight need a table with a row for each person; "
+                "ratings have several. Score them first, and use the abilities."
+            )
+        from discreet.items.raters.crossing import cross_ratings
+        from discreet.readers.ratings import read_rated
+
+        ratings = read_rated(file, item_parameters, list_rating_words(reading))
+        responses, item_parameters = cross_ratings(ratings, item_parameters)
+    else:
+        responses = read_weighted(file, grouped, weights, like=item_parameters)
     import numpy as np
 
     from discreet.persons.scoring import score as estimate_abilities
@@ -160,6 +173,8 @@ def score(
     spread = scores.plausible.reshape(-1) if scores.plausible.size else scores.ability
     turned = stored_scale(calibration) if target is None else target.settle(spread)
     tables = {} if output.out is None else _list_tables(scores, item_parameters, turned)
+    if has_raters:  # no complete test has every rater
+        tables.pop(TABLE_FILE, None)
     document = _describe_scores(scores, turned)
     group_means = None
     if means is not None:

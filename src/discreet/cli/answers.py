@@ -302,6 +302,18 @@ def list_words(reading: ReleaseReading) -> dict[str, Any]:
     return {**vars(reading), **parsed_options}
 
 
+def list_rating_words(reading: ReadingOptions) -> dict[str, Any]:
+    """Return the options that were typed as keywords of the reader of ratings."""
+    from discreet.coding.reading import READING_DEFAULTS
+    from discreet.readers.ratings import USEFUL_WORDS
+
+    return {
+        name: value
+        for name, value in list_words(reading).items()
+        if value and (name in USEFUL_WORDS or value != READING_DEFAULTS[name])
+    }
+
+
 def split_names(text: str) -> list[str]:
     """Return the names in a list; where a name has a comma, bars stand between them."""
     return [name.strip() for name in text.split("|" if "|" in text else ",") if name.strip()]

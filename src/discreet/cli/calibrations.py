@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from discreet.atomic import CALIBRATION_FILE, PRIVACY_FILE
+from discreet.atomic import CALIBRATION_FILE, ESTIMATE_FILE, PRIVACY_FILE
 from discreet.cli.options import option
 from discreet.cli.output import note, print_columns
 from discreet.errors import BadUsage
@@ -229,8 +229,9 @@ def _first_line(path: Path) -> str:
 
 
 def _read_folder(folder: Path) -> Any:
-    if (folder / CALIBRATION_FILE).exists():
-        return _read_estimate(folder / CALIBRATION_FILE)
+    for name in (CALIBRATION_FILE, ESTIMATE_FILE):
+        if (folder / name).exists():
+            return _read_estimate(folder / name)
     if (folder / PRIVACY_FILE).exists():
         from discreet.publishing.verification import read_release
 

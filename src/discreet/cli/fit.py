@@ -21,6 +21,7 @@ from discreet.atomic import (
     ESTIMATE_FILE,
     PRIVACY_FILE,
     REPORT_FILE,
+    STUDY_FILE,
     staged,
     write_text,
 )
@@ -31,7 +32,7 @@ from discreet.cli.answers import (
     ReadingOptions,
     WeightOptions,
     inspect_answers,
-    list_words,
+    list_rating_words,
     name_answers,
     open_answers,
     read_answers,
@@ -74,9 +75,10 @@ from discreet.tabular import Columns
 
 if TYPE_CHECKING:
     from discreet.answers.ratings import Ratings
-    from discreet.items.raters import BiasTable, RatingStudy
     from discreet.items.study import Study
     from discreet.report.diagnosis import Diagnosis, ModelCheck
+    from discreet.report.model_findings import Finding
+    from discreet.report.raters import RatingReport
     from discreet.results.estimate import Estimate
     from discreet.scales.reported import Scale, ScaleTarget
     from discreet.tables.inspection import Inspection
@@ -119,19 +121,14 @@ def fit(
     """Estimate item difficulties from answers. The results are confidential."""
     target = read_wanted(scale)
     if raters.facets:
-        if anchors is not None or scale is not None or regularisation != 0 or weights.stated:
+        if regularisation != 0 or weights.stated:
             raise BadUsage(
-                "--anchors, --scale, --regularisation and --weight are not for ratings with "
-                "--rater or --facet; leave them out."
+                "--regularisation and --weight are not for ratings with --rater or --facet: "
+                "severities come from ratings of the same person, so that weights of persons do "
+                "not move them. Leave them out."
             )
-        fit_ratings(
-            file,
-            raters,
-            reading,
-            method=method,
-            title=title or f"Ratings: {name_answers(file)}",
-            output=output,
-        )
+        title = title or f"Ratings: {name_answers(file)}"
+        fit_ratings(file, raters, reading, method, title, output, anchors, target)
         return
     output.check(*CALIBRATION_FILES)
     if title is not None and output.out is None:
@@ -199,36 +196,21 @@ def fit_ratings(
     file: str,
     options: RaterOptions,
     reading: ReadingOptions,
-    *,
     method: Any,
     title: str,
     output: ResultOptions,
+    anchors: Path | None = None,
+    scale: Scale | ScaleTarget | None = None,
 ) -> None:
     """Fit ratings, print severities, write tables and the report."""
     output.check(*CALIBRATION_FILES)
-    from discreet.api.calibrating import fit
-    from discreet.coding.reading import READING_DEFAULTS
     from discreet.items.raters import study_ratings
-    from discreet.readers.ratings import USEFUL_WORDS, read_ratings
     from discreet.report.formats import list_calibration
+    from discreet.report.raters import RatingReport
 
-    words = list_words(reading)
-    stated = {
-        name: value
-        for name, value in words.items()
-        if value and (name in USEFUL_WORDS or value != READING_DEFAULTS[name])
-    }
-    columns = [*options.facets, *([options.drift_over] if options.drift_over else [])]
+    held = None if anchors is None else read_anchors(anchors)
     with working("Estimating severities"):
-        ratings = read_ratings(file, facets=columns, **stated)
-        estimate = fit(
-            ratings,
-            facets=options.facets,
-            structure=options.structure,
-            within=None if options.within == "none" else options.within,
-            method=method,
-            model=reading.model,
-        )
+        ratings, estimate = _estimate_severities(file, options, reading, method, held)
     written: list[Path] = []
     if output.out is not None:
         with working("Writing the report"):
@@ -236,12 +218,61 @@ def fit_ratings(
             pairs = [(name, "item") for name in options.facets if len(ratings.items) > 1]
             if options.drift_over:
                 pairs += [(name, options.drift_over) for name in options.facets]
-            tables = [study.find_bias(*pair) for pair in pairs]
-            written = _write_study(output.out, study, tables, title)
+            tables = tuple(study.find_bias(*pair) for pair in pairs)
+            settled = None if scale is None else scale.settle(study.persons.measure)
+            written = _write_study(output.out, RatingReport(study, tables, title, settled))
     rows = {name: list_rows(facet.to_dict()) for name, facet in estimate.facets.items()}
     document = list_calibration(estimate) | {"facets": rows}
     output.show(document, lambda: _print_severities(ratings, estimate))
     conclude(estimate.warnings, written, choice=estimate.choice)
+
+
+def _estimate_severities(
+    file: str, options: RaterOptions, reading: ReadingOptions, method: Any, anchors: Any = None
+) -> tuple[Ratings, Estimate]:
+    from discreet.api.calibrating import fit
+    from discreet.readers.ratings import read_ratings
+
+    columns = [*options.facets, *([options.drift_over] if options.drift_over else [])]
+    ratings = read_ratings(file, facets=columns, **list_rating_words(reading))
+    estimate = fit(
+        ratings,
+        facets=options.facets,
+        structure=options.structure,
+        within=None if options.within == "none" else options.within,
+        method=method,
+        model=reading.model,
+        anchors=anchors,
+    )
+    return ratings, estimate
+
+
+def _check_ratings(
+    file: str, raters: RaterOptions, reading: ReadingOptions, method: str, *, as_json: bool
+) -> None:
+    """Say what is wrong with ratings."""
+    from discreet.items.raters import study_ratings
+    from discreet.report.page import judge
+    from discreet.report.raters import find_rater_problems
+
+    with working("Testing the model"):
+        ratings, estimate = _estimate_severities(file, raters, reading, method)
+        findings = find_rater_problems(study_ratings(ratings, estimate))
+    rows = [
+        {"verdict": one.severity.word, "title": one.title, "found": one.found, "advice": one.advice}
+        for one in findings
+    ]
+    if as_json:
+        print_json({"summary": ratings.describe(), "findings": rows})
+    else:
+        say(ratings.describe())
+        for facet in estimate.facets.values():
+            say("; ".join(facet.describe()))
+        say()
+        say(f"{judge(findings)}{':' if findings else '.'}")
+        for row in rows:
+            say(f"- {row['title']}. {row['found']} {row['advice']}")
+    conclude(estimate.warnings, choice=estimate.choice)
 
 
 def _print_severities(ratings: Ratings, estimate: Estimate) -> None:
@@ -257,35 +288,45 @@ def _print_severities(ratings: Ratings, estimate: Estimate) -> None:
         say(f"Do persons differ by item? {estimate.item_effect}")
 
 
-def _write_study(
-    folder: Path, study: RatingStudy, tables: Sequence[BiasTable], title: str
-) -> list[Path]:
+def _write_study(folder: Path, report: RatingReport) -> list[Path]:
     from discreet.report.formats import write_csv
-    from discreet.report.raters import write_rater_page
+    from discreet.report.raters import turn_measures
 
+    study, tables, scale = report.study, report.tables, report.scale
     estimate = study.estimate
     columns = {"items": study.facets["item"].to_dict(), "persons": study.persons.to_dict()}
+    columns = {name: turn_measures(cells, scale) for name, cells in columns.items()}
+    columns |= {"categories": study.categories.to_dict(), "unexpected": study.unexpected.to_dict()}
     columns["thresholds"] = estimate.thresholds_to_dict()
     for name, facet in estimate.facets.items():
-        joined = {**study.facets[name].to_dict(), "status": list(map(str, facet.status))}
+        joined = turn_measures(study.facets[name].to_dict(), scale)
+        joined = {**joined, "status": list(map(str, facet.status))}
         columns[f"facet_{name.replace(':', '_')}"] = joined
     columns |= {f"bias_{table.names[0]}_{table.names[1]}": table.to_dict() for table in tables}
     files = [f"{name}.confidential.csv" for name in columns]
-    written = [*files, ESTIMATE_FILE, REPORT_FILE]
+    written = [*files, ESTIMATE_FILE, STUDY_FILE, REPORT_FILE]
     with staged(folder, written) as stage:
         for file, cells in zip(files, columns.values(), strict=True):
             write_csv(stage / file, confidential(cells))
         estimate.save(stage / ESTIMATE_FILE)
-        page = write_rater_page(study, tables, title=title)
-        (stage / REPORT_FILE).write_text(page, encoding="utf-8", newline="\n")
+        report.save(stage / STUDY_FILE)
+        (stage / REPORT_FILE).write_text(report.write_page(), encoding="utf-8", newline="\n")
     return [folder / file for file in written]
 
 
 def check(
-    file: AnswersFile, *, method: Method = "auto", as_json: AsJson = False, reading: ReadingOptions
+    file: AnswersFile,
+    *,
+    method: Method = "auto",
+    as_json: AsJson = False,
+    raters: RaterOptions,
+    reading: ReadingOptions,
 ) -> None:
     """Show how a table is read, and test whether the model holds. Confidential."""
     check_method(method)
+    if raters.facets:
+        _check_ratings(file, raters, reading, method, as_json=as_json)
+        return
     inspection = inspect_answers(file, reading)
     if not as_json:
         _print_inspection(inspection)
@@ -421,6 +462,11 @@ def report(
                 raise BadUsage(refusal)
         _report_release(path, out, force=force)
         return
+    if (path / STUDY_FILE).is_file():
+        if item_sheets:
+            raise BadUsage("--item-sheets are for answers; ratings have none. Leave it out.")
+        _report_ratings(path, out or path, tables, title, target, force=force)
+        return
     calibration = path if path.name == CALIBRATION_FILE else path / CALIBRATION_FILE
     is_kept = calibration == path or calibration.is_file()
     folder = out or (calibration.parent if is_kept else Path())
@@ -437,6 +483,42 @@ def report(
     for name in extras:
         _write_extra(folder / name, test)
         say(f"Wrote {folder / name} (confidential)")
+
+
+def _report_ratings(
+    kept: Path,
+    folder: Path,
+    tables: str | None,
+    title: str | None,
+    scale: Scale | ScaleTarget | None,
+    *,
+    force: bool,
+) -> None:
+    """Write the report of a folder of ratings again, and tables for a paper."""
+    from discreet.report.paper import write_markdown, write_word
+    from discreet.report.raters import (
+        RatingReport,
+        find_rater_problems,
+        list_rater_tables,
+        write_rater_methods,
+    )
+
+    check_writable(folder, [PAPER_FILES[tables]] if tables else [], force=force)
+    _check_place(kept, None if folder == kept else folder, REPORT_FILE, force=force)
+    report = RatingReport.load(kept / STUDY_FILE)
+    turned = report.scale if scale is None else scale.settle(report.study.persons.measure)
+    report = replace(report, title=title or report.title, scale=turned)
+    write_text(folder / REPORT_FILE, report.write_page())
+    _say_findings(find_rater_problems(report.study, report.tables))
+    say(f"Wrote {folder / REPORT_FILE} (confidential)")
+    if tables:
+        texts = write_rater_methods(report.study), list_rater_tables(report.study)
+        if tables == "word":
+            with staged(folder, [PAPER_FILES[tables]]) as stage:
+                write_word(stage / PAPER_FILES[tables], *texts)
+        else:
+            write_text(folder / PAPER_FILES[tables], write_markdown(*texts))
+        say(f"Wrote {folder / PAPER_FILES[tables]} (confidential)")
 
 
 def _write_extra(path: Path, test: Diagnosis) -> None:
@@ -520,16 +602,21 @@ def _test_answers(
 
 
 def _write_report(path: Path, test: Diagnosis, heading: dict[str, Any]) -> None:
-    from discreet.report.page import judge, write_diagnosis
+    from discreet.report.page import write_diagnosis
 
     write_text(path, write_diagnosis(test, **heading))
-    findings = test.findings
+    _say_findings(test.findings)
+    say(f"Wrote {path} (confidential)")
+
+
+def _say_findings(findings: Sequence[Finding]) -> None:
+    from discreet.report.page import judge
+
     say(f"{judge(findings)}{':' if findings else '.'}")
     for finding in findings:
         say(f"- {finding.title}")
         for consequence in finding.consequences:
             say(f"  - may follow from it: {consequence.title}")
-    say(f"Wrote {path} (confidential)")
 
 
 def _check_place(default_folder: Path, out: Path | None, name: str, *, force: bool) -> None:

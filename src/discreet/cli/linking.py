@@ -279,6 +279,9 @@ def link(
     answers_b: Annotated[
         str | None, option("FILE", "Answers to B's items, by some of the same persons.")
     ] = None,
+    by: Annotated[
+        str | None, option("FACET", "Of ratings: link by common levels of a facet, such as rater.")
+    ] = None,
     flag_at: FlagAt = 2.576,
     title: Title = None,
     output: ResultOptions,
@@ -301,7 +304,7 @@ def link(
             score(read_answers(answers_a, reading, first), first),
             score(read_answers(answers_b, reading, second), second),
         )
-    linkage = link_calibrations(*pair, flag_at=flag_at)
+    linkage = link_calibrations(*pair, flag_at=flag_at, by=by)
     written = []
     if output.out is not None:
         names = name_calibration(base), name_calibration(new)

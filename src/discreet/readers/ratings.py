@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +20,10 @@ from discreet.answers.ratings import MOST_STEPS, Ratings, RatingSource, StoredRa
 from discreet.coding.ids import spell_ids
 from discreet.coding.reading import Reading, join_words
 from discreet.coding.values import MISSING_WORDS, show, spell
-from discreet.errors import BadResponses, BadUsage
+from discreet.errors import BadResponses, BadUsage, OutOfReach
 from discreet.readers.comparisons import find_role
+from discreet.results.estimate import Estimate
+from discreet.tables.carrying import carry_reading
 from discreet.tables.cells import plain_dictionary, read_integers
 from discreet.tables.columns import check_column, list_column_names, plain_name
 from discreet.tables.ids import IdCodes, read_ids
@@ -43,6 +45,23 @@ _ALIASES = {
     "item": {"item", "question", "problem", "criterion", "trait"},
     "response": {"response", "resp", "score", "rating", "answer", "correct"},
 }
+
+
+#: Of a reading, what new ratings are read by.
+CARRIED = frozenset({"missing", "lowest"})
+
+
+def read_rated(source: Any, estimate: Estimate, words: Mapping[str, Any]) -> Ratings:
+    """Return new ratings for an estimate of ratings: read as its own were."""
+    names = dict.fromkeys(name for term in estimate.facets for name in term.split(":"))
+    if isinstance(source, StoredRatings):
+        raise OutOfReach("this looks at single persons and needs their ratings in memory")
+    if not isinstance(source, Ratings):
+        carried = carry_reading(estimate.reading, words, CARRIED)
+        own = {name: value for name, value in carried.items() if name not in ("carried", "reverse")}
+        return read_ratings(source, facets=[*names], **own)
+    with open_ratings(source, [*names], {}) as ratings:
+        return cast(Ratings, ratings)
 
 
 @contextmanager
@@ -112,7 +131,8 @@ def read_ratings(source: Any, *, facets: Sequence[str], **words: Any) -> Ratings
 def _collect(facets: tuple[str, ...], reading: Reading, sources: Iterator[Source]) -> Ratings:
     table = _RatingTable(facets, reading)
     rows, lowest = np.concatenate(list(table.read_all(sources))), table.find_lowest()
-    return Ratings.from_rows(rows, lowest, table.levels, items=table.items, ids=table.person_ids)
+    about = {"items": table.items, "ids": table.person_ids, "reading": table.settle_reading()}
+    return Ratings.from_rows(rows, lowest, table.levels, **about)
 
 
 def _store(
@@ -124,7 +144,7 @@ def _store(
         spill.add(block)
     first_persons = spill.split()
     sizes = (int(first_persons[-1]), spill.n_rows, table.find_lowest())
-    location = (spill.folder, first_persons, table.person_ids)
+    location = (spill.folder, first_persons, table.person_ids, table.settle_reading())
     return StoredRatings(table.items, table.levels, *sizes, *location)
 
 
@@ -241,6 +261,11 @@ class _RatingTable:
         if len(rated):
             self._range += [int(rated.min()), int(rated.max())]
         return score
+
+    def settle_reading(self) -> Reading:
+        """Return how scores are read, as new ratings are to be."""
+        missing = {name: self._reading.stated[name] for name in CARRIED & {*self._reading.stated}}
+        return Reading(**(missing | {"lowest": self.find_lowest()}))
 
     def find_lowest(self) -> int:
         """Return what the data call the lowest score."""

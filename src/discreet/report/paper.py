@@ -31,7 +31,7 @@ from discreet.text import count_of, markdown_text, minus, name_some
 WARNING = "Confidential: computed from answers of persons without privacy protection."
 STAR = r"\*"
 #: Heads of columns that hold names from the data.
-NAMES = {"Item", "Group"}
+NAMES = {"Item", "Group", "Level"}
 #: Heads of columns that are symbols, which APA sets in italics.
 LETTERS = {"df", "p", "b", "SE", "n", "r", "M"}
 
@@ -68,23 +68,23 @@ def tabulate_paper_items(test: Diagnosis) -> PaperTable:
         answers = columns["answers"]
         mean = [score / n if n else None for score, n in zip(total, answers, strict=True)]
         cells["n"] = [str(n) for n in answers]
-        cells["M"] = [_number(value) for value in mean]
-    cells["b"] = [_number(value) for value in columns["difficulty"]]
-    cells["SE"] = [_number(value) for value in columns["se"]]
+        cells["M"] = [write_number(value) for value in mean]
+    cells["b"] = [write_number(value) for value in columns["difficulty"]]
+    cells["SE"] = [write_number(value) for value in columns["se"]]
     ends = zip(columns["lower"], columns["upper"], strict=True)
-    cells["95% CI"] = [_interval(low, high) for low, high in ends]
+    cells["95% CI"] = [write_interval(low, high) for low, high in ends]
     note = f"b = {words_for(estimate).number} in logits; M = mean score."
     if study is not None and study.is_weighted:
         note += " n and M are those of the sample; all else is weighted."
     if study is not None:
         for name in ("infit", "outfit"):
             cells[name.capitalize()] = _mark_fit(study, name)
-        cells["r"] = [_number(value, bounded=True) for value in study.fit.point_measure]
+        cells["r"] = [write_number(value, bounded=True) for value in study.fit.point_measure]
         note += (
             " Infit and outfit are mean squares given the total score, r is the correlation of "
             f"answer and ability. * beyond its limit. {say_limits(study)}"
         )
-    return _assemble("Items: Difficulty and Fit", cells, note)
+    return assemble_table("Items: Difficulty and Fit", cells, note)
 
 
 def _mark_fit(study: Study, name: str) -> list[str]:
@@ -93,7 +93,7 @@ def _mark_fit(study: Study, name: str) -> list[str]:
     for index, value in enumerate(getattr(study.fit, f"conditional_{name}").tolist()):
         low, high = find_limits(study, name, index)
         star = "*" if value < low or value > high else ""
-        marked.append(f"{_number(value)}{star}")
+        marked.append(f"{write_number(value)}{star}")
     return marked
 
 
@@ -103,9 +103,12 @@ def _tabulate_thresholds(estimate: Estimate) -> PaperTable:
     for step in range(steps):
         pairs = zip(estimate.thresholds[:, step], estimate.threshold_se[:, step], strict=True)
         cells[f"Step {step + 1}"] = [
-            f"{_number(value)} ({_number(se)})" if isfinite(value) else "" for value, se in pairs
+            f"{write_number(value)} ({write_number(se)})" if isfinite(value) else ""
+            for value, se in pairs
         ]
-    return _assemble("Thresholds of the Items", cells, "Logits, with standard errors in brackets.")
+    return assemble_table(
+        "Thresholds of the Items", cells, "Logits, with standard errors in brackets."
+    )
 
 
 def _tabulate_tests(test: Diagnosis) -> PaperTable:
@@ -113,7 +116,7 @@ def _tabulate_tests(test: Diagnosis) -> PaperTable:
     rows = [i for i, verdict in enumerate(columns["verdict"]) if verdict != "not tested"]
     cells = {
         "Test": [columns["name"][i][:1].upper() + columns["name"][i][1:] for i in rows],
-        "Statistic": [_number(columns["statistic"][i]) for i in rows],
+        "Statistic": [write_number(columns["statistic"][i]) for i in rows],
         "df": ["" if columns["degrees"][i] is None else str(columns["degrees"][i]) for i in rows],
         "p": [_chance(columns["p_value"][i]) for i in rows],
     }
@@ -124,7 +127,7 @@ def _tabulate_tests(test: Diagnosis) -> PaperTable:
         "of the residuals. Dependence: largest Q3 above the mean. Fit: largest mean square of an "
         "item, share of persons with unexpected answers. Groups: items that differ."
     )
-    return _assemble("Tests of the Model", cells, note)
+    return assemble_table("Tests of the Model", cells, note)
 
 
 def _tabulate_groups(test: Diagnosis) -> PaperTable:
@@ -135,8 +138,8 @@ def _tabulate_groups(test: Diagnosis) -> PaperTable:
             f"{focal} vs. {reference}"
             for focal, reference in zip(columns["focal"], columns["reference"], strict=True)
         ],
-        "Difference": [_number(value) for value in columns["difference"]],
-        "SE": [_number(value) for value in columns["se"]],
+        "Difference": [write_number(value) for value in columns["difference"]],
+        "SE": [write_number(value) for value in columns["se"]],
         "p": [_chance(value) for value in columns["p_value"]],
         "ETS": [str(value) for value in columns["ets"]],
     }
@@ -144,14 +147,15 @@ def _tabulate_groups(test: Diagnosis) -> PaperTable:
         "Difference in logits; positive: harder for the first group than its ability explains. ETS "
         "classes: A negligible, B moderate, C large. p-values are not adjusted for their number."
     )
-    return _assemble("Differential Item Functioning", cells, note)
+    return assemble_table("Differential Item Functioning", cells, note)
 
 
-def _assemble(title: str, cells: dict[str, list[str]], note: str) -> PaperTable:
+def assemble_table(title: str, cells: dict[str, list[str]], note: str) -> PaperTable:
+    """Make a table of columns."""
     return PaperTable(title, tuple(cells), tuple(zip(*cells.values(), strict=True)), note)
 
 
-def _number(value: float | None, *, bounded: bool = False) -> str:
+def write_number(value: float | None, *, bounded: bool = False) -> str:
     """Write a number with two digits; one that cannot exceed 1 without its zero."""
     if value is None or not isfinite(value):
         return "–"
@@ -159,10 +163,11 @@ def _number(value: float | None, *, bounded: bool = False) -> str:
     return minus(text.replace("0.", ".", 1) if bounded and abs(value) < 1 else text)
 
 
-def _interval(low: float | None, high: float | None) -> str:
+def write_interval(low: float | None, high: float | None) -> str:
+    """Write an interval with two digits."""
     if low is None or high is None or not isfinite(low + high):
         return "–"
-    return f"[{_number(low)}, {_number(high)}]"
+    return f"[{write_number(low)}, {write_number(high)}]"
 
 
 def _chance(value: float | None) -> str:
@@ -173,8 +178,13 @@ def _chance(value: float | None) -> str:
 
 def write_markdown_tables(test: Diagnosis, about: str = "") -> str:
     """Return methods paragraph and tables as Markdown."""
-    lines = [f"> {WARNING}", "", "## Methods", "", markdown_text(write_methods(test, about)), ""]
-    for number, table in enumerate(list_paper_tables(test), 1):
+    return write_markdown(write_methods(test, about), list_paper_tables(test))
+
+
+def write_markdown(methods: str, tables: Sequence[PaperTable]) -> str:
+    """Return a methods paragraph and some tables as Markdown."""
+    lines = [f"> {WARNING}", "", "## Methods", "", markdown_text(methods), ""]
+    for number, table in enumerate(tables, 1):
         heads = [f"*{head}*" if head in LETTERS else head for head in table.heads]
         lines += [f"**Table {number}**", "", f"*{table.title}*", "", _line(heads)]
         lines.append(_line(["---", *["---:"] * (len(heads) - 1)]))
@@ -198,7 +208,12 @@ def _guard_names(heads: Sequence[str], row: Sequence[str]) -> list[str]:
 
 
 def write_word_tables(path: Path, test: Diagnosis, about: str = "") -> None:
-    """Write methods paragraph and tables as a Word document.
+    """Write methods paragraph and tables as a Word document."""
+    write_word(path, write_methods(test, about), list_paper_tables(test))
+
+
+def write_word(path: Path, methods: str, tables: Sequence[PaperTable]) -> None:
+    """Write a methods paragraph and some tables as a Word document.
 
     Raises
     ------
@@ -216,8 +231,8 @@ def write_word_tables(path: Path, test: Diagnosis, about: str = "") -> None:
     document.core_properties.comments = WARNING
     document.add_paragraph().add_run(WARNING).bold = True
     document.add_heading("Methods", level=2)
-    document.add_paragraph(write_methods(test, about))
-    for number, table in enumerate(list_paper_tables(test), 1):
+    document.add_paragraph(methods)
+    for number, table in enumerate(tables, 1):
         document.add_paragraph().add_run(f"Table {number}").bold = True
         document.add_paragraph().add_run(table.title).italic = True
         for heading in document.paragraphs[-2:]:

@@ -6,18 +6,24 @@ In: a :class:`~discreet.items.raters.RatingStudy`. Out: findings in words, and a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from discreet import __version__
 from discreet.html import HtmlColumn, write_page
 from discreet.items.curves import BIN
 from discreet.items.raters import BiasTable, LevelFit, RatingStudy
+from discreet.items.raters.laws import ITEM
 from discreet.report.model_findings import Finding, Severity
 from discreet.report.page import judge
+from discreet.report.paper import PaperTable, assemble_table, write_interval, write_number
 from discreet.report.sheet import Sheet, shorten_label, text_width
 from discreet.results.estimate import Estimate
 from discreet.results.facets import FacetLevels, LevelStatus, find_reliability
+from discreet.saving import Kept
+from discreet.scales.reported import Scale
 from discreet.tabular import Columns
 from discreet.text import count_of, minus, name_some
 
@@ -36,6 +42,8 @@ _TITLES = {
     "expected": "expected", "agreement_z": "z", "status": "status", "bias": "bias (logits)",
     "adjusted": "corrected p", "p": "p", "answers": "ratings", "answers_without_extremes": "used",
     "mean_ability": "mean level", "expected_ability": "expected level",
+    "conditional_infit": "infit", "conditional_outfit": "outfit", "scaled_measure": "on the scale",
+    "scaled_se": "its SE",
 }  # fmt: skip
 
 
@@ -209,25 +217,84 @@ def _find_bias(table: BiasTable) -> Iterator[Finding]:
         )
 
 
+# --- for a paper ---------------------------------------------------------------------------------
+
+
+def list_rater_tables(study: RatingStudy) -> list[PaperTable]:
+    """Return a table of every facet and one of the items."""
+    tables = []
+    for name, fit in study.facets.items():
+        shown = {
+            "Level": [str(level) for level in fit.levels],
+            "n": [str(count) for count in fit.ratings],
+            **{
+                head: [write_number(value) for value in getattr(fit, column)]
+                for head, column in _PAPER_COLUMNS.items()
+            },
+        }
+        if name in study.estimate.facets:
+            ends = study.estimate.facets[name].interval()
+            shown["95% CI"] = [write_interval(low, high) for low, high in ends.tolist()]
+        note = (
+            "b = measure in logits, M = mean score, fair M = mean score of the mean person. Infit "
+            f"and outfit are mean squares given the total score. {_say_spread(study, name)}"
+        )
+        title = "Items" if name == ITEM else f"Facet: {name}"
+        tables.append(assemble_table(f"{title}: Measures and Fit", shown, note))
+    return tables
+
+
+_PAPER_COLUMNS = {
+    "M": "observed", "fair M": "fair", "b": "measure", "SE": "se",
+    "Infit": "conditional_infit", "Outfit": "conditional_outfit",
+}  # fmt: skip
+
+
+def write_rater_methods(study: RatingStudy) -> str:
+    """Return one paragraph in the past tense, with the references it names."""
+    estimate = study.estimate
+    kind = "rating scale" if estimate.model == "rating-scale" else "partial credit"
+    how = "exact" if estimate.method == "conditional" else "pairwise"
+    named = [level for one in study.misfits for level in one.levels]
+    found = f"{name_some(named)} did not fit." if named else "None was beyond the limit."
+    return (
+        f"The analysis covers {study.about}. Measures of the many-facet Rasch model (Linacre, "
+        f"1989; {kind}) were estimated by {how} conditional likelihood, with discreet "
+        f"{__version__}. {estimate.choice} {estimate.se_method} Persons were measured by weighted "
+        "likelihood (Warm, 1989), with severities and thresholds held. Fit is given each person's "
+        "total score (Müller, 2020). Levels were judged by how far the other ratings foretell "
+        "theirs, with limits from ratings simulated under the model, together with persons at 5%; "
+        f"the ratings of the worst were taken out before the others were judged. {found}"
+    )
+
+
 # --- the page -------------------------------------------------------------------------------
 
 
 def write_rater_page(
-    study: RatingStudy, tables: Sequence[BiasTable] = (), *, title: str = "Ratings"
+    study: RatingStudy,
+    tables: Sequence[BiasTable] = (),
+    *,
+    title: str = "Ratings",
+    scale: Scale | None = None,
 ) -> str:
     """Return the confidential page on raters, items and persons."""
-    values = list_rater_values(study, tables, title=title)
+    values = list_rater_values(study, tables, title=title, scale=scale)
     return write_page("raters.html", values, styles=["style.css", "confidential.css"])
 
 
 def list_rater_values(
-    study: RatingStudy, tables: Sequence[BiasTable], *, title: str
+    study: RatingStudy, tables: Sequence[BiasTable], *, title: str, scale: Scale | None = None
 ) -> dict[str, Any]:
     """Return what the page shows."""
     estimate = study.estimate
     findings = find_rater_problems(study, tables)
     facets = [
-        (name, _say_spread(study, name), _list_columns(_join_status(study, name), name))
+        (
+            name,
+            _say_spread(study, name),
+            _list_columns(turn_measures(_join_status(study, name), scale), name),
+        )
         for name in (*estimate.facets, "item")
     ]
     return {
@@ -239,13 +306,13 @@ def list_rater_values(
         "ruler": draw_ruler(study),
         "facets": facets,
         "categories": _list_columns(_drop_blank(study.categories.to_dict()), "item"),
-        "unexpected": _list_columns(study.unexpected.to_dict(), "person"),
+        "unexpected": _list_columns(_name_score(study.unexpected.to_dict()), "person"),
         "biases": [
             (" and ".join(table.names), _list_columns(table.flagged().to_dict(), table.names[0]))
             for table in tables
             if len(table.flagged().bias)
         ],
-        "persons": _list_columns(study.persons.to_dict(), "person"),
+        "persons": _list_columns(turn_measures(study.persons.to_dict(), scale), "person"),
         "fit": _say_person_fit(study),
         "limit": "a limit" if np.isnan(study.limit) else f"{study.limit:.1f}",
         "rows": MOST_ROWS,
@@ -253,10 +320,34 @@ def list_rater_values(
     }
 
 
+def turn_measures(columns: Columns, scale: Scale | None) -> Columns:
+    """Add measures on a scale: places of persons and items, distances of severities."""
+    if scale is None:
+        return columns
+    is_place = "person" in columns or ITEM in columns
+    measure = (scale.apply if is_place else scale.apply_error)(columns["measure"])
+    turned = {"scaled_measure": measure, "scaled_se": scale.apply_error(columns["se"])}
+    return {**columns, **{name: values.tolist() for name, values in turned.items()}}
+
+
+@dataclass(frozen=True, eq=False)
+class RatingReport(Kept):
+    """What the page on raters is made of, so that it can be made again."""
+
+    study: RatingStudy
+    tables: tuple[BiasTable, ...]
+    title: str
+    scale: Scale | None = None
+
+    def write_page(self) -> str:
+        """Return the page."""
+        return write_rater_page(self.study, self.tables, title=self.title, scale=self.scale)
+
+
 def _say_spread(study: RatingStudy, name: str) -> str:
     """Say how well the levels of a facet are told apart, as other programs of facets do."""
     if name in study.estimate.facets:
-        return "; ".join(study.estimate.facets[name].describe()[1:]) + "."
+        return _capital("; ".join(study.estimate.facets[name].describe()[1:])) + "."
     reliability = find_reliability(study.estimate.difficulty, study.estimate.se)
     return f"Reliability {reliability:.2f}." if len(study.estimate.items) > 1 else ""
 
@@ -270,6 +361,11 @@ def _say_person_fit(study: RatingStudy) -> str:
         f"{found.limit:.1%} are expected. p is that chance."
     )  # fmt: skip
     return f"Reliability {reliability:.2f}.{told}"
+
+
+def _name_score(columns: Columns) -> Columns:
+    """Call a single score what it is."""
+    return {"score" if name == "observed" else name: cells for name, cells in columns.items()}
 
 
 def _drop_blank(columns: Columns) -> Columns:

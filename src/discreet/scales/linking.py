@@ -28,7 +28,7 @@ from discreet.items.groups import chi_squared_tail
 from discreet.persons.scoring import PersonScores, PersonStatus
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
-from discreet.results.calibrated import Calibration, find_source
+from discreet.results.calibrated import Calibration, find_source, make_estimate
 from discreet.results.estimate import Estimate
 from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.text import name_some
@@ -83,7 +83,8 @@ class Link(Tabular):
     linked
         The second calibration, as it was before.
     by
-        ``"items"`` or ``"persons"``: what the two have in common, and what ``items`` holds.
+        ``"items"``, ``"persons"`` or a facet (``"raters"``): what the two have in common, and what
+        ``items`` holds.
 
     Examples
     --------
@@ -134,6 +135,12 @@ class Link(Tabular):
         guarantee = self.guarantee
         if source is not self.linked:  # a third calibration
             guarantee = compose_guarantees(guarantee, source.guarantee)
+        if (name := self.by.removesuffix("s")) in source.facets:
+            facet = source.facets[name]
+            moved = facet.measure + self.shift, np.sqrt(facet.se**2 + self.se**2)
+            facet = replace(facet, measure=moved[0], se=moved[1])
+            warnings = (*source.warnings, *self.warnings)
+            return replace(source, facets={**source.facets, name: facet}, warnings=warnings)
         return replace(
             source,
             difficulty=source.difficulty + self.shift,
@@ -160,7 +167,9 @@ class _Centre:
     scatter: float
 
 
-def link_calibrations(base: Calibration, new: Calibration, *, flag_at: float = FLAG_AT) -> Link:
+def link_calibrations(
+    base: Calibration, new: Calibration, *, flag_at: float = FLAG_AT, by: str | None = None
+) -> Link:
     """Find the shift that puts ``new`` on the scale of ``base``, and check it.
 
     Parameters
@@ -171,6 +180,9 @@ def link_calibrations(base: Calibration, new: Calibration, *, flag_at: float = F
         calibration: then these persons are the link, and no item need be common.
     flag_at
         Items (persons) that drift by more than this many standard deviations are left out.
+    by
+        Of two estimates of ratings, the facet whose common levels are the link, such as
+        ``"rater"``: then its measures are moved. Items and every facet have a zero of their own.
 
     Raises
     ------
@@ -193,7 +205,12 @@ def link_calibrations(base: Calibration, new: Calibration, *, flag_at: float = F
     """
     if not (np.isfinite(flag_at) and flag_at > 0):
         raise BadUsage(f"flag_at must be a positive number of standard deviations, found {flag_at}")
-    by = _link_by(base, new)
+    moved = getattr(new, "estimate", new)
+    if by is None:
+        by = _link_by(base, new)
+    else:
+        base, new = (_take_levels(source, by) for source in (base, new))
+        by += "s"
     items, first, second, recoded = _common(base, new, by)
     difference = first[0] - second[0]
     variance = first[1] ** 2 + second[1] ** 2
@@ -228,9 +245,21 @@ def link_calibrations(base: Calibration, new: Calibration, *, flag_at: float = F
         spread_ratio=ratio,
         warnings=warnings,
         guarantee=compose_guarantees(find_guarantee(base), find_guarantee(new)),
-        linked=getattr(new, "estimate", new),
+        linked=moved,
         by=by,
     )
+
+
+def _take_levels(calibration: Any, facet: str) -> Estimate:
+    """Return the levels of a facet as items."""
+    facets = getattr(find_source(calibration), "facets", {})
+    if facet not in facets:
+        raise BadUsage(
+            f"a calibration has no facet '{facet}'; its facets are: {', '.join(facets) or 'none'}. "
+            "Fit both with facets=, or leave by= out"
+        )
+    levels = facets[facet]
+    return make_estimate(levels.levels, levels.measure, levels.se)
 
 
 def _link_by(base: Any, new: Any) -> str:

@@ -367,6 +367,7 @@ def _assemble(design: FacetDesign, ratings: RatingSource, numbers: FacetNumbers)
         se_method=numbers.se_method,
         ladder=ladder,
         facets=_list_facets(design, ratings, numbers),
+        reading=ratings.reading,
         item_effect=numbers.item_effect,
     )
 
