@@ -180,7 +180,7 @@ class FacetLevels(Tabular):
 
     def describe_spread(self) -> str:
         """Say how far the levels differ: reliability, separation, strata, the test of equality."""
-        parts = [f"{name} {getattr(self, name):.2f}" for name in _SPREAD]
+        parts = [f"{name} {max(getattr(self, name), 0.0):.2f}" for name in _SPREAD]
         known = [part for part in parts if not part.endswith("nan")]
         return ", ".join([*known, *([] if self.equal is None else [f"all equal: {self.equal}"])])
 
