@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -144,8 +145,9 @@ def _store(
         spill.add(block)
     first_persons = spill.split()
     sizes = (int(first_persons[-1]), spill.n_rows, table.find_lowest())
-    location = (spill.folder, first_persons, table.person_ids, table.settle_reading())
-    return StoredRatings(table.items, table.levels, *sizes, *location)
+    location = (spill.folder, first_persons, table.person_ids)
+    stored = StoredRatings(table.items, table.levels, *sizes, *location)
+    return replace(stored, reading=table.settle_reading())
 
 
 class _SpilledRows:

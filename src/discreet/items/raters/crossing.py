@@ -15,7 +15,7 @@ from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, OutOfReach
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.thresholds import Thresholds
-from discreet.types import FloatArray, Int64Array
+from discreet.types import Int32Array, Int64Array
 
 #: Persons times combinations that fit into memory.
 MOST_CELLS = 2_000_000_000
@@ -52,7 +52,7 @@ def cross_ratings(ratings: Ratings, estimate: Estimate) -> tuple[Responses, Esti
     return crossed, _sum_known(estimate, items, dict(zip(("item", *names), words, strict=True)))
 
 
-def _count_repeats(person: FloatArray, key: Int64Array) -> Int64Array:
+def _count_repeats(person: Int32Array, key: Int64Array) -> Int64Array:
     """Return how many earlier ratings of the person have the same combination."""
     order = np.lexsort((key, person))
     changes = (np.diff(key[order], prepend=-1) != 0) | (np.diff(person[order], prepend=-1) != 0)
