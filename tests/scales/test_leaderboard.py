@@ -254,6 +254,30 @@ def test_a_leaderboard_is_ranked_saved_and_shown(tmp_path):
     assert all(name in page for name in board.models)
 
 
+def test_graded_scores_are_sums_whose_measures_solve_the_same_equation(tmp_path):
+    counts = draw(np.random.default_rng(17), tries=(1, 4), clusters=20)
+    frame = long_table(counts).groupby(["model", "question", "passage"], as_index=False).mean()
+    frame["score"] = frame.pop("correct") * 0.9 + 0.05
+    board = discreet.leaderboard(frame, graded=True, cluster="passage")
+    share = counts.success / counts.tried * 0.9 + 0.05
+    ones = np.ones(share.shape, dtype=int)
+    direct = SampleCounts(counts.units, counts.items, share, ones, counts.cluster)
+    wanted = make_leaderboard(direct)
+    assert board.models == wanted.models
+    np.testing.assert_allclose(board.measure, wanted.measure, atol=1e-12)
+    np.testing.assert_allclose(board.se, wanted.se, atol=1e-12)
+    assert np.abs(score(direct, fit_counts(direct).difficulty).sum(axis=0)).max() < 1e-9
+    frame.to_csv(tmp_path / "scores.csv", index=False)
+    read = discreet.leaderboard(tmp_path / "scores.csv", graded=True, cluster="passage")
+    np.testing.assert_allclose(read.se, board.se, atol=1e-12)
+    with refused(BadResponses, "column_scores_graded_scores"):
+        discreet.leaderboard(frame.assign(score=frame["score"] * 10), graded=True)
+    with refused(BadUsage, "graded_true_takes_long"):
+        discreet.leaderboard(frame, graded=True, pass_at=1)
+    with refused(BadUsage, "graded_true_takes_long"):
+        discreet.leaderboard(share.T, graded=True)
+
+
 def test_only_leaderboards_count_samples(tmp_path):
     frame = long_table(draw(np.random.default_rng(15)))
     for call in (discreet.fit, discreet.count_pairs, discreet.Responses.from_dataframe):

@@ -75,7 +75,7 @@ def sum_samples(responses: Responses) -> SampleCounts:
         raise BadResponses(
             "found answers with steps, and a leaderboard needs right and wrong answers: a step is "
             "no share of right ones. Say from which value on an answer is right (at_least=, "
-            "--at-least)"
+            "--at-least), or give scores from 0 to 1 (graded=True, --graded)"
         )
     names = [name.partition(SAMPLE)[0] for name in responses.items]
     place = {name: number for number, name in enumerate(dict.fromkeys(names))}

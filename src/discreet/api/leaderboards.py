@@ -14,13 +14,13 @@ import numpy as np
 
 from discreet.answers.matrices import is_matrix
 from discreet.answers.protocol import Answers
-from discreet.answers.repeated import sum_samples
+from discreet.answers.repeated import SampleCounts, sum_samples
 from discreet.answers.responses import Responses
 from discreet.choices import PairMethod
 from discreet.coding.reading import Reading, ReadingWords
 from discreet.errors import BadUsage
 from discreet.readers.opening import load_answers, open_memory, plan_words
-from discreet.readers.testlets import name_item_column, read_testlets
+from discreet.readers.testlets import name_columns, read_scores, read_testlets
 from discreet.scales.leaderboard import Leaderboard, make_leaderboard
 from discreet.tables.lists import state_reading
 
@@ -30,6 +30,7 @@ def leaderboard(
     *,
     cluster: str | Mapping[Any, Any] | None = None,
     pass_at: int | Sequence[int] = (),
+    graded: bool = False,
     method: PairMethod = "refined",
     level: float = 0.95,
     rng: np.random.Generator | None = None,
@@ -49,6 +50,10 @@ def leaderboard(
         over clusters. Without it the questions count as independent of each other.
     pass_at
         Numbers k for which pass@k shall be estimated: the chance that one of k samples is right.
+    graded
+        Answers of a long table are scores from 0 to 1, such as those of a judge; several of a model
+        on a question are averaged. Measures hold if mean scores follow the logistic curve of right
+        answers, whatever the spread around it; errors assume nothing about it.
     method
         ``"refined"`` or ``"spectral"``, see :func:`discreet.fit`.
     level
@@ -80,19 +85,21 @@ def leaderboard(
     >>> board.models, board.rank_low.tolist(), board.rank_high.tolist(), board.tier.tolist()
     (('2', '1', '0'), [1, 2, 3], [1, 2, 3], [1, 2, 3])
     """
-    if reading.get("repeats") != "sum":
-        responses = load_answers(answers, reading)
+    if graded:
+        counts = _read_graded(answers, reading, pass_at)
+    elif reading.get("repeats") != "sum":
+        counts = sum_samples(load_answers(answers, reading))
     elif isinstance(answers, Answers) or is_matrix(answers):
         raise BadUsage(
             f"repeats='sum' counts the repeated rows of a table, and {type(answers).__name__} has "
             "one answer of a model to a question. Give the table itself, or leave repeats= out"
         )
     else:
-        responses = _read_samples(answers, reading)
+        counts = sum_samples(_read_samples(answers, reading))
     if isinstance(cluster, str):
         cluster = _read_clusters(answers, cluster, reading)
     return make_leaderboard(
-        sum_samples(responses),
+        counts,
         cluster=None if cluster is None else {str(a): str(b) for a, b in cluster.items()},
         method=method,
         level=level,
@@ -109,6 +116,16 @@ def _read_samples(source: Any, words: ReadingWords) -> Responses:
     return open_memory(source, replace(plan, repeats="error", order_by=None, sums=True))
 
 
+def _read_graded(source: Any, words: ReadingWords, pass_at: int | Sequence[int]) -> SampleCounts:
+    """Read scores from 0 to 1."""
+    if isinstance(source, Answers) or is_matrix(source) or pass_at != ():
+        raise BadUsage(
+            "graded=True takes a long table of scores, and pass@k right and wrong samples. Give a "
+            "table with a row for each score, and leave pass_at= out"
+        )
+    return read_scores(source, state_reading({**words, "repeats": "first"}))
+
+
 def _read_clusters(source: Any, column: str, words: ReadingWords) -> dict[str, str]:
     """Return the cluster of each question, from a column of the table of the answers."""
     has_columns = isinstance(source, str | PathLike) or hasattr(source, "columns")
@@ -118,4 +135,4 @@ def _read_clusters(source: Any, column: str, words: ReadingWords) -> dict[str, s
             "mapping from question to cluster, or a long table"
         )
     rules = state_reading({**words, "repeats": "first"})
-    return read_testlets(source, column, name_item_column(source, rules))
+    return read_testlets(source, column, name_columns(source, rules)[1])

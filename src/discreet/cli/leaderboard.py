@@ -28,6 +28,9 @@ def leaderboard(
     pass_at: Annotated[
         str, option("K", "Also estimate pass@K, as in 1,5: one of K samples is right.")
     ] = "",
+    graded: Annotated[
+        bool, flag("Answers are scores from 0 to 1, whose means follow the model.", "--graded")
+    ] = False,
     method: Annotated[PairMethod, flag("refined: pairwise likelihood. spectral: a chain.")] = (
         "refined"
     ),
@@ -45,6 +48,7 @@ def leaderboard(
             file,
             cluster=cluster,
             pass_at=_split_numbers(pass_at),
+            graded=graded,
             method=method,
             level=level,
             **list_stated(reading),
