@@ -5,7 +5,8 @@ stays, what nobody says any more goes, what is new is empty until somebody trans
 
 Found are ``tell("...")``, ``tell.of(kind, "...")`` and ``tell.count(number, "...", "...")`` in
 modules and templates, what ``mark`` and ``mark_of`` mark in tables of sentences, refusals of the
-studio, the texts of its fields, and what each mechanism says of itself.
+studio, the texts of its fields, sentences of the library that it shows, and what each mechanism
+says of itself.
 """
 
 import ast
@@ -26,6 +27,7 @@ CALLS = dict.fromkeys(("tell", "mark", "mark_of", "refuse", "not_found"), (0, 1)
 CALLS |= {"tell.of": (1, 2), "tell.count": (1, 3)}
 """Which arguments of a call are sentences."""
 FIELDS, MECHANISMS = TEMPLATES / "studio" / "fields.toml", PACKAGE / "privacy" / "mechanisms"
+MESSAGES = TEMPLATES / "studio" / "messages.toml"
 """Where sentences are said without a call."""
 OF_KIND = ("mark_of", "tell.of")
 
@@ -33,7 +35,9 @@ OF_KIND = ("mark_of", "tell.of")
 def find_sentences() -> list[CatalogueEntry]:
     """Return every sentence once, in the order of the files, with the files that say it."""
     found: dict[tuple[str, str], CatalogueEntry] = {}
-    for path in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.html"), FIELDS, MECHANISMS]):
+    for path in sorted(
+        [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.html"), FIELDS, MESSAGES, MECHANISMS]
+    ):
         place = path.relative_to(PACKAGE).as_posix()
         for call, texts in _find_calls(path):
             for context in CONTEXTS if call in OF_KIND else ("",):
@@ -48,6 +52,10 @@ def find_sentences() -> list[CatalogueEntry]:
 def _find_calls(path: Path) -> Iterator[tuple[str, list[str]]]:
     if path == MECHANISMS:
         yield from (("mark", [one.help]) for one in mechanisms_for("answers").values())
+        return
+    if path == MESSAGES:
+        sentences = tomllib.loads(path.read_text("utf-8"))["sentences"]
+        yield from (("mark", [text]) for text in sentences)
         return
     if path == FIELDS:
         yield from (

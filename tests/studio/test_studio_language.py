@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 from catalogues import SENTENCES, Bracketed, english_in, outside, read_catalogue
 from discreet.studio.kept_files import Home, Recent
 from discreet.studio.language import COOKIE, prefer_language
+from discreet.studio.messages import say_message
 from discreet.studio.safety import Keys
 from discreet.studio.server import build_app
 from discreet.studio.session import StudioSession
@@ -201,8 +202,11 @@ class Known(Bracketed):
 @pytest.fixture
 def bracketed(monkeypatch):
     spoken = Language("de", Known())
-    for module in ("studio.language", "report.spending"):
+    say_message.cache_clear()
+    for module in ("studio.language", "studio.messages", "report.spending"):
         monkeypatch.setattr(f"discreet.{module}.load_words", lambda _: spoken)
+    yield
+    say_message.cache_clear()
 
 
 @pytest.mark.usefixtures("bracketed")

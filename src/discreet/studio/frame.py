@@ -14,6 +14,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from html import escape, unescape
 from typing import Any
 
 from starlette.requests import Request
@@ -23,6 +24,7 @@ from discreet.coding.remedies import spell_command
 from discreet.html import render
 from discreet.studio.jobs import JobState, StudioJob
 from discreet.studio.language import not_found, tell
+from discreet.studio.messages import say_message
 from discreet.studio.session import CalibrationRun, StudioSession, Work
 from discreet.words import LANGUAGES, mark
 
@@ -97,10 +99,38 @@ def show(
     frame = {"tell": tell, "languages": LANGUAGES, "secrecy": secrecy, "work": work}
     frame |= {"run": run or (done[-1] if done else None), "waiting": False, "problem": ""}
     frame["wrong"] = getattr(values.get("problem"), "fields", {})
-    page = render(f"studio/{template}", {**frame, **values})
+    page = speak_page(render(f"studio/{template}", {**frame, **values}))
     # Names of files need not be UTF-8; a page must.
     content = page.encode("utf-8", "backslashreplace")
     return HTMLResponse(content, status or (400 if values.get("problem") else 200))
+
+
+#: Texts and labels of more than one word, cells and headings of tables; then their numbers.
+_SPOKEN = re.compile(
+    r"""(\b(?:aria-label|title)=")([^<>"]*[a-z][.,:;]? [^<>"]*)"""
+    r"""|(>)([^<>]*[a-z][.,:;]? [^<>]*)(?=<)"""
+    r"""|(<td class="words">|<span class="word">|<th scope="col"[^>]*>(?:<button[^>]*>)?)([^<>]+)"""
+)
+_NUMBERS = re.compile(r"""(?<=>)[−-]?\d[\d,]*(?:\.\d+)?(?=</(?:td|dd)>)""")
+
+
+def speak_page(page: str) -> str:
+    """Return a page whose sentences of the library are in the reader's language."""
+    if tell.language == "en":
+        return page
+
+    def speak_text(found: re.Match[str]) -> str:
+        before, text = [part for part in found.groups() if part is not None]
+        words = unescape(text).strip()
+        said = say_message(tell.language, words)
+        return found[0] if said == words else f"{before}{escape(said)}"
+
+    return _NUMBERS.sub(lambda one: speak_number(one[0]), _SPOKEN.sub(speak_text, page))
+
+
+def speak_number(text: str) -> str:
+    """Return a number with a decimal comma, and a blank between its thousands."""
+    return text.replace(",", "\N{NARROW NO-BREAK SPACE}").replace(".", ",")
 
 
 def show_job(job: StudioJob) -> dict[str, Any]:

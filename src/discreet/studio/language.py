@@ -1,8 +1,8 @@
 """The language of a page: as chosen on a page, or as the browser prefers.
 
 In: a request. Out: ``tell``, which says sentences of the catalogue in that language. A choice is
-part of an address, and remembered in a cookie. Messages of the library, its findings and its tables
-are in English.
+part of an address, and remembered in a cookie. Sentences of the library are said in it too where
+:mod:`discreet.studio.messages` lists them.
 """
 
 from __future__ import annotations

@@ -31,10 +31,11 @@ from discreet.report.sheet import Sheet
 from discreet.results.thresholds import THRESHOLD_COLUMNS
 from discreet.studio.calibration import CalibrationSummary
 from discreet.studio.forms import read_index
-from discreet.studio.frame import Secrecy, run_of, send_bytes, show, show_job, work_of
+from discreet.studio.frame import Secrecy, run_of, send_bytes, show, show_job, speak_page, work_of
 from discreet.studio.jobs import JobState
 from discreet.studio.labels import SmallBar, draw_bars, shorten, tell_bars
 from discreet.studio.language import not_found, say_plainly, tell
+from discreet.studio.messages import say_message
 from discreet.studio.pages.calibrate import describe, write_run
 from discreet.studio.pages.ratings import list_rated_values
 from discreet.studio.rating import RatingSummary
@@ -124,7 +125,7 @@ def write_report(work: Work, run: CalibrationRun, summary: CalibrationSummary) -
     steps = ["steps.css"] if summary.estimate.has_steps else []
     styles = ["style.css", "confidential.css", *steps, "studio/studio.css"]
     values = {**_list_values(work, run, summary), "tell": tell, "layout": "page.html"}
-    return write_page("studio/report.html", values, styles=styles).encode()
+    return speak_page(write_page("studio/report.html", values, styles=styles)).encode()
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,9 @@ def _say_verdict(
     worst = min((finding.severity for finding in findings), default=None)
     if worst is not None and worst < Severity.LOOK:
         title = findings[0].title
-        reason = f"{title[:1].lower()}{title[1:]}"
+        if tell.language == "en":
+            title = f"{title[:1].lower()}{title[1:]}"
+        reason = say_message(tell.language, title)
         if worst is Severity.ALARM:
             return tell("Not ready to use: {reason}.", reason=reason), "bad"
         return tell("Repair or know first: {reason}.", reason=reason), "look"
@@ -289,7 +292,10 @@ def name_files(summary: CalibrationSummary) -> dict[str, str]:
         WORKBOOK_FILE: tell("Everything as a workbook"),
         CALIBRATION_FILE: tell("The calibration, to score persons with"),
     }
-    titles |= {TABLE_FILES[name]: table.title for name, table in summary.tables.items()}
+    titles |= {
+        TABLE_FILES[name]: say_message(tell.language, table.title)
+        for name, table in summary.tables.items()
+    }
     return {name: title for name, title in titles.items() if name in summary.files}
 
 
