@@ -109,7 +109,8 @@ def show(
 _SPOKEN = re.compile(
     r"""(\b(?:aria-label|title)=")([^<>"]*[a-z][.,:;]? [^<>"]*)"""
     r"""|(>)([^<>]*[a-z][.,:;]? [^<>]*)(?=<)"""
-    r"""|(<td class="words">|<span class="word">|<th scope="col"[^>]*>(?:<button[^>]*>)?)([^<>]+)"""
+    r"""|([<](?:td class="words"|span class="word"|th scope="col"[^<>]*)>(?:[<]button[^<>]*>)?)"""
+    r"""([^<>]+)"""
 )
 _NUMBERS = re.compile(r"""(?<=>)[−-]?\d[\d,]*(?:\.\d+)?(?=</(?:td|dd)>)""")
 
