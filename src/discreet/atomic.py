@@ -303,7 +303,7 @@ TABLE_FILES = {
     for name in (
         *("items", "thresholds", "categories", "persons", "persons_sample", "raw_scores"),
         *("tests", "andersen", "wald", "pairs", "unexpected"),
-        *("dimensions", "contrast", "groups", "options", "reliability", "labels"),
+        *("dimensions", "contrast", "groups", "group_curves", "options", "reliability", "labels"),
     )
 }
 #: All that a calibration may write; which of the tables there are depends on the answers.

@@ -39,6 +39,7 @@ from discreet.items.dif import FEWEST_ANCHORS, DifTable, find_dif, list_differin
 from discreet.items.dimensionality import Alpha, Dimensionality, find_dimensions, measure_alpha
 from discreet.items.distractors import Distractors, analyse_distractors
 from discreet.items.fit import CategoryFit, ItemFit, Reliability, measure_fit
+from discreet.items.group_curves import GroupCurves, trace_groups
 from discreet.items.group_differences import WaldTest, run_wald
 from discreet.items.groups import SCORE_SPLITS
 from discreet.items.likelihood_ratios import (
@@ -127,6 +128,8 @@ class Study(Tabular):
     differences
         Differential functioning for every group column that could be compared; ``None`` without
         groups.
+    group_curves
+        By column, whether curves of items are steeper in one group than in another.
     resolved
         The same with the items that differ between groups split by group; ``None`` without any.
     misfits, unexpected
@@ -166,6 +169,7 @@ class Study(Tabular):
     martin_loef: MartinLoefTest | None = None
     step_models: StepModelTest | None = None
     differences: Mapping[str, DifTable] | None = None
+    group_curves: Mapping[str, GroupCurves] = field(default_factory=dict, repr=False)
     resolved: ResolvedStudy | None = field(default=None, repr=False)
     misfits: AnalysisTable | None = field(default=None, repr=False)
     unexpected: AnalysisTable | None = field(default=None, repr=False)
@@ -254,6 +258,7 @@ def study_answers(
         martin_loef=tests.martin_loef,
         step_models=tests.step_models,
         differences=tests.differences,
+        group_curves=tests.group_curves,
         resolved=tests.resolve(),
         misfits=tabulate_misfits(persons, has_steps=has_steps),
         unexpected=tabulate_unexpected(fit.unexpected),
@@ -290,6 +295,7 @@ class _ModelTests:
         self.known = sample.select([estimate.items[i] for i in np.flatnonzero(estimate.estimated)])
         self.keep = any(Status.UNUSED in status for status in estimate.ladder.status)
         self.notes = [RIGHT_WRONG_ONLY] if estimate.has_steps else []
+        self.group_curves: dict[str, GroupCurves] = {}
         self.differences = self._compare_groups()
         self.dimensionality = self._attempt(
             "dimensionality was not checked", partial(find_dimensions, sample, estimate)
@@ -333,6 +339,9 @@ class _ModelTests:
             table = self._attempt(failure, compare)
             if table is not None:
                 tables[column] = table
+                trace = partial(trace_groups, self.sample, self.estimate, column)
+                curves = self._attempt(f"curves of groups by {column} were not compared", trace)
+                self.group_curves |= {} if curves is None else {column: curves}
                 self.notes += [f"groups by {column}: {warning}" for warning in table.warnings]
         return tables if columns else None
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from discreet.items.dif import DifTable
     from discreet.items.fit import PersonFit
     from discreet.items.given_totals import UnexpectedAnswers
+    from discreet.items.group_curves import GroupCurves
     from discreet.items.residuals import ResidualCorrelations
     from discreet.items.study import Study
     from discreet.persons.scoring import PersonScores
@@ -263,6 +264,20 @@ def tabulate_differences(differences: Mapping[str, DifTable]) -> AnalysisTable |
     )
 
 
+def tabulate_curves(curves: Mapping[str, GroupCurves]) -> AnalysisTable | None:
+    """Return the tests whether what groups differ by depends on ability."""
+    parts = [{**one.to_dict(), "group": [name] * len(one.item)} for name, one in curves.items()]
+    if not parts:
+        return None
+    return AnalysisTable(
+        "group_curves",
+        "Differences between groups that depend on ability",
+        "Analysis of variance of the residuals: F of group times ability (non-uniform differential "
+        "functioning).",
+        {name: [value for part in parts for value in part[name]] for name in parts[0]},
+    )
+
+
 def tabulate_pairs(residuals: ResidualCorrelations, cutoffs: FitCutoffs | None) -> AnalysisTable:
     """Return pairs of items, those with the largest residual correlations first."""
     columns = residuals.to_dict()
@@ -286,6 +301,7 @@ def list_study_tables(estimate: Estimate, study: Study) -> Iterator[AnalysisTabl
         (
             tabulate_categories(estimate, study),
             tabulate_differences(study.differences or {}),
+            tabulate_curves(study.group_curves),
             study.misfits,
             study.unexpected,
         ),

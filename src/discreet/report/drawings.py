@@ -17,6 +17,7 @@ import numpy as np
 
 from discreet.items.curves import BIN, ItemCurve, ThresholdRows
 from discreet.items.distractors import OptionMap
+from discreet.items.group_curves import GroupCurves
 from discreet.items.residuals import InformationCurve
 from discreet.planning.plan import Plan
 from discreet.report import pictures
@@ -391,7 +392,7 @@ def _lay_small(
     """Return a small sheet with ability along its lower end, and what ``label`` says upwards."""
     sheet = Sheet(
         x=(float(x[0]), float(x[-1])),
-        y=(0, ticks[-1]),
+        y=(ticks[0], ticks[-1]),
         description=description,
         width=240,
         height=200,
@@ -423,6 +424,29 @@ def draw_curve(curve: ItemCurve) -> Sheet:
         mean = share + first
         tip = f"{share:.0%} of {answers} persons" if binary else f"{mean:.2f}, {answers} persons"
         sheet.dot("flag", at, mean, 3.5, tip)
+    return sheet
+
+
+def draw_group_curve(curve: ItemCurve, groups: GroupCurves, place: int) -> Sheet:
+    """Draw one item's expected score with the mean scores of groups in classes of like ability."""
+    steps = len(curve.thresholds)
+    description = f"Expected curve of {curve.item} and mean scores of {', '.join(groups.groups)}"
+    ticks = (0, 0.5, 1) if steps == 1 else range(steps + 1)
+    label = "share right" if steps == 1 else "score above the lowest"
+    sheet = _lay_small(curve.ability, description, ticks, label)
+    sheet.line("line", curve.ability.tolist(), curve.expected.tolist())
+    rows = zip(groups.groups, groups.ability, groups.observed, strict=True)
+    for number, (name, ability, mean) in enumerate(rows):
+        points = np.column_stack([ability[:, place], mean[:, place]])
+        points = points[np.isfinite(points).all(axis=1)]
+        kind = f"c{number % COLOURS}"
+        sheet.line(f"{kind} curve", points[:, 0].tolist(), points[:, 1].tolist())
+        for at, value in points.tolist():
+            sheet.dot(f"{kind} share", at, value, 2.5, f"{name}: {value:.2f}")
+        if len(points):
+            height = max(sheet.up(points[-1, 1]) - 6, sheet.top + 10)
+            kind = f"name share {kind}"
+            sheet.text(name, sheet.width - 10, height, anchor="end", kind=kind)
     return sheet
 
 

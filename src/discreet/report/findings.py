@@ -416,6 +416,30 @@ def _check_groups(_: Estimate, study: Study) -> Iterator[Finding]:
     )
 
 
+def list_uneven(study: Study) -> list[tuple[str, str, int]]:
+    """Return items whose difference between groups depends on ability: item, column, place."""
+    return [
+        (curves.item[i], column, int(i))
+        for column, curves in study.group_curves.items()
+        for i in np.flatnonzero(curves.p_adjusted < limits.UNEVEN_LEVEL)
+    ]
+
+
+def _check_curves(_: Estimate, study: Study) -> Iterator[Finding]:
+    rows = list_uneven(study)
+    if rows:
+        names = [f"{item} (by {column})" for item, column, _ in rows]
+        verb = "differs" if len(rows) == 1 else "differ"
+        yield Finding(
+            Severity.LOOK,
+            f"{count_of(len(rows))} {verb} between groups by more or less with ability",
+            f"The curve is steeper in one group than in another: {name_some(names, limits.NAMED)}. "
+            "P-values of group times ability are adjusted for the number of items.",
+            "Look at the curves of the groups. The item tells persons apart better in one group: "
+            "read it for what only some of its persons know.",
+        )
+
+
 def _check_options(_: Estimate, study: Study) -> Iterator[Finding]:
     options = study.distractors
     if options is None or not options.flagged:
@@ -458,6 +482,7 @@ ANSWER_CHECKS: dict[str, Callable[[Estimate, Study], Iterable[Finding]]] = {
     "errors of abilities": model.check_errors,
     "reliability": _check_reliability,
     "groups": _check_groups,
+    "curves of groups": _check_curves,
     "wrong options": _check_options,
     "dependent items": _check_dependence,
     "extreme persons": _check_extreme_persons,
@@ -557,6 +582,7 @@ def _list_unchecked(estimate: Estimate, study: Study | None) -> Iterator[str]:
         yield "labels of items"
     needed = {
         "groups": "differences",
+        "curves of groups": "differences",
         "dimensionality": "dimensionality",
         "wrong options": "distractors",
         "equal difficulties": "andersen",

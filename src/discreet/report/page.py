@@ -19,12 +19,14 @@ from discreet import __version__
 from discreet.errors import BadUsage
 from discreet.html import HtmlColumn, write_page
 from discreet.items.curves import observed_curve, threshold_rows, worst_curves
+from discreet.items.dif import list_differing
 from discreet.items.dimensionality import Dimensionality
 from discreet.items.distractors import Distractors, option_maps
 from discreet.items.residuals import trace_information
 from discreet.items.study import Study
 from discreet.report import drawings, pictures
 from discreet.report.diagnosis import UNTESTED, Diagnosis
+from discreet.report.findings import list_uneven
 from discreet.report.model_findings import (
     DESCRIPTION,
     Finding,
@@ -34,6 +36,7 @@ from discreet.report.model_findings import (
     words_for,
 )
 from discreet.report.paper import PaperTable, tabulate_paper_items, write_methods
+from discreet.report.sheet import Sheet
 from discreet.results.estimate import Estimate
 from discreet.results.thresholds import THRESHOLD_COLUMNS
 from discreet.scales.reported import Scale
@@ -81,6 +84,7 @@ COLUMN_WORDS = {
     "excess": ColumnText("above the mean", 2, "correlation of the residuals, less the mean one"),
     "other": ColumnText("other item"),
     "degrees": ColumnText("df"),
+    "error_degrees": ColumnText("df of error"),
     "scaled_difficulty": ColumnText("scaled"),
     "scaled_ability": ColumnText("scaled"),
     "scaled_se": ColumnText("scaled SE"),
@@ -120,6 +124,9 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "groups": (
         *("item", "group", "focal", "reference", "difference", "se"),
         *("p_value", "p_adjusted", "ets", "status"),
+    ),
+    "group_curves": (
+        *("item", "group", "statistic", "degrees", "error_degrees", "p_value", "p_adjusted"),
     ),
     "misfits": (
         *("person", "ability", "se", "scaled_ability", "scaled_se", "score", "answered"),
@@ -307,7 +314,7 @@ def _draw_study(test: Diagnosis) -> dict[str, Any]:
     """Draw persons, fit, dimensions, chosen options and groups; nothing without answers."""
     estimate, study = test.estimate, test.study
     if study is None:
-        names = ("wright", "infit", "outfit", "contrast", "choices", "curves")
+        names = ("wright", "infit", "outfit", "contrast", "choices", "curves", "shapes")
         return {**dict.fromkeys(names), "differences": [], "category_curves": []}
     curves = worst_curves(estimate, study, CURVES)
     number = words_for(estimate).number
@@ -328,11 +335,24 @@ def _draw_study(test: Diagnosis) -> dict[str, Any]:
             )
             for one in ([] if groups is None else pictures.difference_rows(groups))
         ],
+        "shapes": list(_draw_group_curves(estimate, study)),
         "curves": [(curve.item, drawings.draw_curve(curve)) for curve in curves],
         "category_curves": [
             (curve.item, drawings.draw_categories(curve)) for curve in curves if curve.shares
         ],
     }
+
+
+def _draw_group_curves(estimate: Estimate, study: Study) -> Iterator[tuple[str, Sheet]]:
+    """Draw the items that differ between groups, uniformly or with ability."""
+    rows = [row[:2] for row in list_differing(study.differences or {})]
+    rows += [row[:2] for row in list_uneven(study)]
+    for item, column in list(dict.fromkeys(rows))[:CURVES]:
+        groups = study.group_curves.get(column)
+        if groups is not None and item in groups.item:
+            curve = observed_curve(estimate, study.observed, estimate.items.index(item))
+            place = groups.item.index(item)
+            yield f"{item}, {column}", drawings.draw_group_curve(curve, groups, place)
 
 
 def map_persons(estimate: Estimate, study: Study) -> pictures.WrightMap:

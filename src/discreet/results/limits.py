@@ -72,6 +72,9 @@ ENDS_DIFFER, ENDS_APART = 0.7, 0.3
 #: alarm for one in a hundred sound tests.
 ANDERSEN_LEVEL = 0.01
 
+#: Level of the adjusted p-values of differences that depend on ability.
+UNEVEN_LEVEL = 0.05
+
 #: Share of persons with unexpected answers that matters where limits were not simulated; where the
 #: model holds, with 5 to 100 items, it is 0 to 0.025.
 MISFIT_SHARE = 0.05
