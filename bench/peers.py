@@ -7,10 +7,10 @@ the smallest of the repeats that take turns. ``--cpu`` compares processor second
 machine with other work on it. Our compiled loops are loaded first; the first call, which loads
 them, is reported on its own line.
 
-``python -m bench.peers --sizes`` compares many sizes with RaschPy and evalica instead: right and
-wrong answers, partial credit, rating scale and comparisons, ours without standard errors, with
-them, and as the default does it, RaschPy's without. Both sides start from the same array, or the
-same data frame of comparisons.
+``python -m bench.peers --sizes`` compares many sizes with RaschPy instead: right and wrong answers,
+partial credit and rating scale, ours without standard errors, with them, and as the default does
+it, RaschPy's without. Both sides start from the same array. ``--votes`` compares rankings with
+evalica, choix (both sides without errors) and arena-rank (with errors) from one data frame.
 """
 
 from __future__ import annotations
@@ -153,13 +153,17 @@ def main():
     parser.add_argument("--repeats", type=int, default=7, help="of the fast ones; others once")
     parser.add_argument("--cpu", action="store_true", help="processor seconds, not wall time")
     parser.add_argument("--only", nargs="*", help="peers to run; default all")
-    parser.add_argument("--sizes", action="store_true", help="many sizes against RaschPy, evalica")
+    parser.add_argument("--sizes", action="store_true", help="many sizes against RaschPy")
+    parser.add_argument("--votes", action="store_true", help="evalica, choix, arena-rank")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     clock = time.process_time if options.cpu else time.perf_counter
-    if options.sizes:
+    if options.votes:
         load_kernels()
         compare_comparisons(clock, 3)
+        return
+    if options.sizes:
+        load_kernels()
         compare_sizes(clock, options.repeats)
         return
     X = simulate(np.random.default_rng(1), options.persons, options.items, options.answered)
@@ -179,6 +183,7 @@ def main():
         report(mine, "eRm", time_erm(X, cpu=options.cpu))
 
 
+SIZES_OF_VOTES = ((10_000, 30, 0), (100_000, 100, 0), (1_000_000, 200, 0), (1_000_000, 200, 2))
 SIZES = ((2000, 30), (2000, 50), (3334, 30), (5000, 40), (10_000, 40), (20_000, 50), (40_000, 60))
 MODELS = {"rasch": ("SLM", 1), "partial-credit": ("PCM", 4), "rating-scale": ("RSM", 4)}
 
@@ -214,33 +219,81 @@ def rank_counts(frame):
     return discreet.rank_comparisons(discreet.count_comparisons(frame))
 
 
-def compare_comparisons(clock, repeats):
-    """Print the ratios to evalica, from a data frame; every comparison has a judge of its own."""
-    import evalica
-    import pandas as pd
+def list_ranking_peers(frame):
+    """Every installed peer that ranks, as a call on the frame; arena-rank's gives errors too."""
+    found = {}
+    if _installed("evalica"):
+        import evalica
 
-    print("comparisons,objects,without,with,evalica,ratio_without,ratio_with")
+        won = [evalica.Winner.X] * len(frame)
+        found["evalica"] = partial(evalica.bradley_terry, frame["winner"], frame["loser"], won)
+    if _installed("choix"):
+        import choix
+
+        def rank_choix():
+            names, codes = np.unique(frame[["winner", "loser"]].to_numpy(str), return_inverse=True)
+            return choix.ilsr_pairwise(len(names), codes.reshape(-1, 2))
+
+        found["choix"] = rank_choix
+    if _installed("arena_rank"):
+        from arena_rank.models import bradley_terry, contextual_bradley_terry
+        from arena_rank.utils.data_utils import ContextualPairDataset, PairDataset
+
+        battles = frame.rename(columns={"winner": "model_a", "loser": "model_b"})
+        battles["winner"] = "model_a"
+        covered = [name for name in frame if name.startswith("covariate")]
+
+        def rank_arena():
+            if covered:
+                data = ContextualPairDataset.from_pandas(battles, covered, reweighted=False)
+                kind = contextual_bradley_terry.ContextualBradleyTerry
+                model = kind(len(data.competitors), len(covered))
+            else:
+                data = PairDataset.from_pandas(battles)
+                model = bradley_terry.BradleyTerry(len(data.competitors))
+            return model.compute_ratings_and_cis(data)
+
+        found["arena_rank"] = rank_arena
+    return found
+
+
+def compare_comparisons(clock, repeats):
+    """Print the ratios to peers, from a data frame; every comparison has a judge of its own.
+
+    With covariates only arena-rank compares; there 20 comparisons have a judge in common.
+    """
+    print("comparisons,objects,covariates,peer,ours,peer_seconds,ratio")
     rng = np.random.default_rng(1)
-    for number, objects in ((10_000, 30), (100_000, 100), (1_000_000, 200)):
-        strength, names = (
-            rng.normal(size=objects),
-            np.array([f"object {k}" for k in range(objects)]),
-        )
+    for number, objects, covariates in SIZES_OF_VOTES:
+        strength = rng.normal(size=objects)
+        names = np.array([f"object {k}" for k in range(objects)])
         left = rng.integers(0, objects, number)
         right = (left + rng.integers(1, objects, number)) % objects
         won = rng.random(number) < 1 / (1 + np.exp(strength[right] - strength[left]))
         winner, loser = np.where(won, left, right), np.where(won, right, left)
-        frame = pd.DataFrame({"winner": names[winner], "loser": names[loser]})
-        frame.insert(0, "judge", np.arange(number))
-        first = [evalica.Winner.X] * number
-        calls = {
-            "without": partial(rank_counts, frame),
-            "with": partial(discreet.rank_comparisons, frame),
-            "evalica": partial(evalica.bradley_terry, frame["winner"], frame["loser"], first),
-        }
-        seconds = list(smallest(calls, clock, repeats).values())
-        ratios = [f"{seconds[-1] / ours:.2f}" for ours in seconds[:-1]]
-        print(number, objects, *(f"{s:.4f}" for s in seconds), *ratios, sep=",", flush=True)
+        frame = pd_frame(names[winner], names[loser], rng.normal(size=(number, covariates)))
+        others = list_ranking_peers(frame)
+        judged = frame.assign(judge=np.arange(number) // (20 if covariates else 1))
+        columns = [name for name in frame if name.startswith("covariate")]
+        options = {"covariates": columns, "repeats": "first"} if covariates else {}
+        ours = {"with errors": partial(discreet.rank_comparisons, judged, **options)}
+        if not covariates:
+            ours["without"] = partial(rank_counts, judged)
+        else:
+            others = {name: call for name, call in others.items() if name == "arena_rank"}
+        seconds = smallest(ours | others, clock, repeats)
+        for peer in others:
+            mine = seconds["without" if peer in ("evalica", "choix") else "with errors"]
+            ratio = f"{seconds[peer] / mine:.2f}"
+            times = (f"{mine:.4f}", f"{seconds[peer]:.4f}")
+            print(number, objects, covariates, peer, *times, ratio, sep=",", flush=True)
+
+
+def pd_frame(winner, loser, covariate):
+    import pandas as pd
+
+    named = {f"covariate {k}": column for k, column in enumerate(covariate.T)}
+    return pd.DataFrame({"winner": winner, "loser": loser, **named})
 
 
 def report(mine, peer, other):

@@ -151,8 +151,28 @@ def draw_residuals() -> Drawing:
     return figure, shown
 
 
+def draw_leaderboard() -> Drawing:
+    """Draw the ranks that the models of the page may have."""
+    page = (DOCS / "llm-evaluation.md").read_text(encoding="utf-8")
+    code = next(block["code"] for block in BLOCK.finditer(page) if block["language"] == "python")
+    made: dict[str, Any] = {}
+    with redirect_stdout(io.StringIO()):
+        exec(code, made)  # noqa: S102 (a page of this repository)
+    board = made["board"]
+    place = np.arange(len(board.models))[::-1]
+    figure, axes = plt.subplots(figsize=(8, 6), layout="constrained")
+    colour = [f"C{tier % 10}" for tier in board.tier.tolist()]
+    axes.hlines(place, board.rank_low, board.rank_high, colour, linewidth=4, alpha=0.5)
+    axes.scatter(len(place) - place, place, c=colour, zorder=3)
+    axes.set_yticks(place, [f"model {name}" for name in board.models])
+    axes.set_xlabel("ranks that the model may have, all together 95%; points: order of measures")
+    ranges = zip(board.rank_low.tolist(), board.rank_high.tolist(), strict=True)
+    return figure, dict(zip(board.models, map(list, ranges), strict=True))
+
+
 DRAWN: dict[str, Callable[[], Drawing]] = {
     "residuals": draw_residuals,
+    "leaderboard": draw_leaderboard,
     "wellbeing": first_page.draw_wellbeing,
     "wellbeing-private": first_page.draw_private,
     **{name: partial(first_page.draw_figure_one, name) for name in first_page.PANELS},
