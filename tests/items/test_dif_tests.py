@@ -500,3 +500,9 @@ def test_bounds_of_other_tests_allow_for_the_number_of_compared_rows(test):
     assert table.upper == pytest.approx(table.difference + half, nan_ok=True)
     assert table.lower == pytest.approx(table.difference - half, nan_ok=True)
     assert table.largest == pytest.approx(np.nanmax(np.abs(table.difference) + half))
+
+
+def test_likelihood_ratios_that_would_take_hours_are_refused_before_they_begin(monkeypatch):
+    monkeypatch.setattr(dif, "SPLIT_SECONDS", 0.0)
+    with refused(BadUsage, "likelihood_ratios_split_each", n_items="5"):
+        find_dif(discreet.datasets.lsat(), ["a", "b"] * 500, test="likelihood-ratio")

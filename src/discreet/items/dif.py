@@ -20,6 +20,7 @@ from discreet.answers.survey import DesignTest
 from discreet.choices import Adjustment, DifTest, Method, Model
 from discreet.errors import BadUsage, FitWarning
 from discreet.hints import check_choice_name
+from discreet.items.cutoffs import foretell_seconds
 from discreet.items.group_differences import (
     ROUNDS,
     Contrasts,
@@ -57,6 +58,8 @@ NEGLIGIBLE, LARGE = 1.0 / DELTA, 1.5 / DELTA
 ONE_SIDED = 1.6448536269514722
 #: Anchors that purification leaves at least, of many items a quarter.
 FEWEST_ANCHORS = 4
+#: Foretold seconds of all likelihood ratios from which on they are refused.
+SPLIT_SECONDS = 1800.0
 #: What to know where the anchors were not stated, where they are all items, and of one test.
 CHOSEN = (
     "The anchors were chosen by looking at the answers (purification). P-values hold for "
@@ -432,6 +435,13 @@ def _compare_likelihoods(
     answers, number = take_group(source, labelled), split.number[labelled]
     chosen, keep = choose_model(request.model, answers.steps), request.keep_categories
     answers = answers if chosen == RATING_SCALE else leave_unused(answers, keep)
+    seconds = foretell_seconds(answers) * answers.n_items
+    if seconds > SPLIT_SECONDS:
+        raise BadUsage(
+            f"likelihood ratios split each of {answers.n_items:,} items in turn, which would take "
+            f"{seconds / 3600:.1f} hours or more. Use test='wald' or 'mantel-haenszel' (--test), "
+            "or select the items that matter"
+        )
     splits = [
         split_item(answers, number, item, free=~anchors, model=chosen, keep=keep)
         for item in range(answers.n_items)
