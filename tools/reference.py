@@ -39,7 +39,8 @@ GROUPS = {
     "datasets",
     "Calibrate": "fit Estimate FitsByGroup load count_pairs PairCounts Rasch",
     "Check the model": "analysis find_dif DifTable figures",
-    "Rank and compare items": "rank Ranking rank_ranges RankRanges compare_items ItemComparison",
+    "Rank and compare items": "rank Ranking rank_ranges RankRanges compare_items ItemComparison "
+    "leaderboard Leaderboard",
     "Measure persons": "score PersonScores Scale item_information next_item adaptive "
     "select_items predict_scores PredictedScores",
     "Link and follow": "link_calibrations Link find_drift Drift create_bank grow_bank read_bank "

@@ -12,7 +12,9 @@ from scipy import stats
 
 import discreet
 from commandline import discreet as run
+from discreet.analysis import find_dif
 from discreet.errors import BadUsage
+from discreet.items import dif
 from discreet.items.group_differences import Points, find_largest_error
 from discreet.items.mantel_haenszel import compare_all, compare_two, match_scores
 from discreet.results.estimate import two_sided_quantile
