@@ -11,7 +11,7 @@ import discreet
 from discreet.analysis import study_ratings
 from discreet.answers.ratings import Ratings
 from discreet.errors import BadUsage
-from discreet.items.raters import BiasTable, _Scores
+from discreet.items.raters import BiasTable, _Scores, laws
 from discreet.items.raters.laws import RatingLaws, Surprise
 from discreet.report.raters import draw_ruler, find_rater_problems, write_rater_page
 from refusals import refused
@@ -145,8 +145,8 @@ def test_surprise_is_the_predictive_probability_of_a_raters_ratings_written_out(
     drawn = discreet.simulate_ratings(30, 2, 4, steps=2, rng=np.random.default_rng(3)).ratings
     study = study_ratings(drawn, discreet.fit(drawn))
     model = _Scores(drawn, study.estimate)
-    laws = RatingLaws.of(model, study.persons.measure)
-    found = Surprise(laws, study.persons.measure)
+    known = RatingLaws.of(model, study.persons.measure)
+    found = Surprise(known, study.persons.measure)
     # Abilities with the normal law that makes the totals most likely, on a grid of its own.
     node = np.linspace(-12, 12, 2001)
     own = np.zeros((drawn.n_ratings, len(node)))
@@ -173,7 +173,7 @@ def test_surprise_is_the_predictive_probability_of_a_raters_ratings_written_out(
             surprise[rater] += np.log(np.exp(chance(whole & ~mine)) @ law)
             surprise[rater] -= np.log(np.exp(chance(whole)) @ law)
     n_persons = [len(set(drawn.person[drawn.codes["rater"] == rater])) for rater in range(4)]
-    np.testing.assert_allclose(found.measure(laws.score)[:4], surprise / n_persons, rtol=0.01)
+    np.testing.assert_allclose(found.measure(known.score)[:4], surprise / n_persons, rtol=0.01)
 
 
 def roll_dice(ratings, level, seed=0):
@@ -190,6 +190,20 @@ def test_the_worst_rater_is_named_first_and_then_judged_no_longer():
     (finding,) = [one for one in find_rater_problems(study) if "erratic" in one.title]
     assert "R3" in finding.title
     assert "R5" in finding.title
+
+
+def test_of_very_many_ratings_infit_is_held_against_a_rule_of_thumb(monkeypatch):
+    monkeypatch.setattr(laws, "MOST_DRAWN", 0)
+    drawn = discreet.simulate_ratings(400, 5, 8, rng=np.random.default_rng(5)).ratings
+    spoiled = roll_dice(drawn, 2)
+    study = study_ratings(spoiled, discreet.fit(spoiled))
+    infit = study.facets["rater"].conditional_infit
+    beyond = np.flatnonzero((infit > 1.3) | (infit < 0.7))
+    assert {one.levels[0] for one in study.misfits} == {f"R{row + 1}" for row in beyond} >= {"R3"}
+    assert np.isnan(study.facets["rater"].surprise).all()
+    assert np.isnan(study.persons.p).all()
+    assert study.unexpected_persons is None
+    assert "a limit" in write_rater_page(study)
 
 
 def test_of_three_raters_the_pair_is_named():

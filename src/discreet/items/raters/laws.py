@@ -44,7 +44,9 @@ FEWEST_TOLD = 4
 #: Ratings whose chances are computed together.
 AT_ONCE = 1 << 20
 #: Ratings times steps up to which scores are drawn again: some seconds.
-MOST_DRAWN = 100_000
+MOST_DRAWN = 50_000
+#: Levels that are named.
+MOST_NAMED = 10
 #: Abilities at which the normal law is summed, out to so many standard deviations.
 NODES, FAR = 41, 5.0
 #: Steps towards the mean and spread of abilities.
@@ -254,11 +256,14 @@ def find_misfits(
 ) -> tuple[Misfit, ...]:
     """Name the worst level, take its ratings out, fit and test again, until none is beyond."""
     found: list[Misfit] = []
-    while limits.beyond.any():
+    while limits.beyond.any() and len(found) < MOST_NAMED:
         name, number, levels = _find_worst(laws, limits)
         place = sum(len(laws.levels[one]) for one in [*laws.levels][: [*laws.levels].index(name)])
         infit = float(laws.square_levels()[name][0][number])
         found.append(Misfit(name, levels, float(limits.z[place + number]), infit))
+        if np.isnan(limits.limit):  # of very many ratings nobody's are taken out
+            limits.beyond[place + number] = False
+            continue
         if name == ITEM or len(levels) > 1:
             break
         ratings = ratings.select(laws.rows[laws.codes[name] != number])
