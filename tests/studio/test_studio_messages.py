@@ -78,6 +78,9 @@ def test_names_of_the_file_and_code_stay_as_they_are():
         speak_language("de")
         assert "<pre>Then the wording.x = 0.5</pre>" in speak_page(page)
         assert "1\N{NARROW NO-BREAK SPACE}234,50</td><b>1.5</b>" in speak_page(page)
+        assert speak_page("<b>What to do:</b> Then the wording.<i>") == (
+            "<b>Was zu tun ist:</b> Dann den Wortlaut.<i>"
+        )
         escaped = speak_page("<p>category 1 of A &lt; B (1 answer)</p>")
         assert escaped == "<p>Kategorie 1 von A &lt; B (1 Antwort)</p>"
     finally:

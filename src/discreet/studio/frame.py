@@ -122,9 +122,10 @@ def speak_page(page: str) -> str:
 
     def speak_text(found: re.Match[str]) -> str:
         before, text = [part for part in found.groups() if part is not None]
-        words = unescape(text).strip()
+        plain = unescape(text)
+        words = plain.strip()
         said = say_message(tell.language, words)
-        return found[0] if said == words else f"{before}{escape(said)}"
+        return found[0] if said == words else before + escape(plain.replace(words, said))
 
     return _NUMBERS.sub(lambda one: speak_number(one[0]), _SPOKEN.sub(speak_text, page))
 
