@@ -519,7 +519,7 @@ def _list_tables(
         yield AnalysisTable(
             "tests",
             "Tests of the model",
-            "What each number means, and what to do. No model holds exactly: with many persons "
+            "What each number means. No model holds exactly: with many persons "
             "small deviations show.",
             check.to_dict(),
         )

@@ -409,33 +409,34 @@ def _lay_small(
 
 def draw_curve(curve: ItemCurve) -> Sheet:
     """Draw one item's expected score with the observed means; of right/wrong items, shares."""
-    steps, first = len(curve.thresholds), curve.labels[0]
-    if curve.labels[-1] - first > steps:  # closed up: the data have no such scores
-        first = 0
-    binary = steps == 1
-    noun = "shares" if binary else "mean scores"
+    noun = "shares" if len(curve.thresholds) == 1 else "mean scores"
     description = f"Expected curve of {curve.item} and observed {noun} in groups of persons"
-    ticks = (0, 0.5, 1) if binary else range(first, first + steps + 1)
-    label = "share right" if binary else "mean score"
-    sheet = _lay_small(curve.ability, description, ticks, label)
-    first *= not binary
-    sheet.line("line", curve.ability.tolist(), (curve.expected + first).tolist())
+    sheet, first = _lay_curve(curve, description)
     for at, share, answers in curve.points:
-        mean = share + first
-        tip = f"{share:.0%} of {answers} persons" if binary else f"{mean:.2f}, {answers} persons"
-        sheet.dot("flag", at, mean, 3.5, tip)
+        number = (
+            f"{share:.0%} of {answers}" if noun == "shares" else f"{share + first:.2f}, {answers}"
+        )
+        sheet.dot("flag", at, share + first, 3.5, f"{number} persons")
     return sheet
+
+
+def _lay_curve(curve: ItemCurve, description: str) -> tuple[Sheet, int]:
+    """Return a sheet with the expected curve, and what the lowest score is called on it."""
+    steps, first = len(curve.thresholds), curve.labels[0]
+    if steps == 1 or curve.labels[-1] - first > steps:  # closed up: the data have no such scores
+        first = 0
+    ticks = (0, 0.5, 1) if steps == 1 else range(first, first + steps + 1)
+    label = "share right" if steps == 1 else "mean score"
+    sheet = _lay_small(curve.ability, description, ticks, label)
+    sheet.line("line", curve.ability.tolist(), (curve.expected + first).tolist())
+    return sheet, first
 
 
 def draw_group_curve(curve: ItemCurve, groups: GroupCurves, place: int) -> Sheet:
     """Draw one item's expected score with the mean scores of groups in classes of like ability."""
-    steps = len(curve.thresholds)
     description = f"Expected curve of {curve.item} and mean scores of {', '.join(groups.groups)}"
-    ticks = (0, 0.5, 1) if steps == 1 else range(steps + 1)
-    label = "share right" if steps == 1 else "score above the lowest"
-    sheet = _lay_small(curve.ability, description, ticks, label)
-    sheet.line("line", curve.ability.tolist(), curve.expected.tolist())
-    rows = zip(groups.groups, groups.ability, groups.observed, strict=True)
+    sheet, first = _lay_curve(curve, description)
+    rows = zip(groups.groups, groups.ability, groups.observed + first, strict=True)
     for number, (name, ability, mean) in enumerate(rows):
         points = np.column_stack([ability[:, place], mean[:, place]])
         points = points[np.isfinite(points).all(axis=1)]
@@ -443,10 +444,8 @@ def draw_group_curve(curve: ItemCurve, groups: GroupCurves, place: int) -> Sheet
         sheet.line(f"{kind} curve", points[:, 0].tolist(), points[:, 1].tolist())
         for at, value in points.tolist():
             sheet.dot(f"{kind} share", at, value, 2.5, f"{name}: {value:.2f}")
-        if len(points):
-            height = max(sheet.up(points[-1, 1]) - 6, sheet.top + 10)
-            kind = f"name share {kind}"
-            sheet.text(name, sheet.width - 10, height, anchor="end", kind=kind)
+        height = sheet.top + 10 + LINE * number
+        sheet.text(shorten_label(name, 110), sheet.left + 4, height, kind=f"name share {kind}")
     return sheet
 
 
