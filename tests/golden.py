@@ -305,6 +305,30 @@ def examine(steps: int) -> dict[str, Any]:
     }
 
 
+def follow_paths() -> dict[str, Any]:
+    """Calibrate and test a multistage test given its paths."""
+    cells = unequal(steps=1).to_array()
+    is_low = np.maximum(cells[:, :4], 0).sum(axis=1) <= 1
+    cells[:, :4] = np.maximum(cells[:, :4], 0)
+    cells[is_low, 6:], cells[~is_low, 4:6] = -1, -1
+    cells = cells[(cells[:, 4:] >= 0).any(axis=1)]
+    items = [f"q{i}" for i in range(cells.shape[1])]
+    modules = {"first": items[:4], "easy": items[4:6], "hard": items[6:]}
+    paths = {
+        "low": [("first", 0, 1), ("easy", 0, 2)],
+        "high": [("first", 2, 4), ("hard", 0, len(items))],
+    }
+    design = discreet.RoutingDesign(modules, paths)
+    answers = discreet.Responses.from_array(cells, items=items).route(design)
+    estimate = discreet.fit(answers)
+    return {
+        "estimate": describe(estimate),
+        "fit": analysis.measure_fit(answers, estimate),
+        "limits": analysis.simulate_cutoffs(answers, estimate, replications=49),
+        "andersen": analysis.run_andersen(answers),
+    }
+
+
 def move_scales() -> dict[str, Any]:
     """Link, bank, and follow items over time, from calibrations and from answers."""
     rng = np.random.default_rng(33)
@@ -494,6 +518,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "options": lambda: {"options": analysis.analyse_distractors(chosen())},
     "answers": lambda: examine(1),
     "steps": lambda: examine(3),
+    "routed": follow_paths,
     "scales": move_scales,
     "ranks": order_everything,
     "releases": release_otherwise,

@@ -37,7 +37,8 @@ Every public name, by task. `help(discreet.fit)` has the details, and so has the
 GROUPS = {
     "Read answers": "inspect_table Inspection read_responses Reading ReadingWords Responses "
     "datasets",
-    "Calibrate": "fit Estimate FitsByGroup load count_pairs PairCounts Rasch",
+    "Calibrate": "fit Estimate FitsByGroup load count_pairs PairCounts Rasch "
+    "read_routing RoutingDesign",
     "Check the model": "analysis find_dif DifTable figures",
     "Rank and compare items": "rank Ranking rank_ranges RankRanges compare_items ItemComparison "
     "leaderboard Leaderboard",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from discreet.answers.comparisons import Comparisons
     from discreet.answers.ratings import Ratings
     from discreet.answers.responses import Responses
+    from discreet.answers.routed import RoutingDesign
     from discreet.api.adaptive import item_information, next_item, predict_scores, select_items
     from discreet.api.banks import read_bank
     from discreet.api.calibrating import fit
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from discreet.readers.answers import read_responses
     from discreet.readers.comparisons import read_comparisons
     from discreet.readers.ratings import read_ratings
+    from discreet.readers.routing import read_routing
     from discreet.results.estimate import Estimate
     from discreet.results.ranking import Ranking, Strengths
     from discreet.scales.bank import Bank, write_bank
@@ -97,6 +99,8 @@ _NAMES = {
     "readers.ratings": "read_ratings",
     "readers.answers": "read_responses",
     "answers.responses": "Responses",
+    "answers.routed": "RoutingDesign",
+    "readers.routing": "read_routing",
     "counts": "PairCounts",
     "analysis": "find_dif",
     "items.dif": "DifTable",
@@ -133,16 +137,16 @@ __all__ = [
     "ItemComparison", "Leaderboard", "Ledger", "Link", "PairCounts", "PersonScores", "Plan",
     "PredictedScores", "PrivateDif", "PrivateMeans", "PrivateRasch", "Published",
     "PublishedRanking", "RankRanges", "Ranking", "Rasch", "Ratings", "Reading", "ReadingWords",
-    "Responses", "Scale", "Strengths", "__version__",
+    "Responses", "RoutingDesign", "Scale", "Strengths", "__version__",
     "adaptive", "approve", "check_ledger", "compare_items", "correction_notice",
     "count_comparisons", "count_pairs", "create_bank", "datasets", "errors", "find_dif",
     "find_drift", "fit", "grow_bank", "inspect_table", "item_information", "leaderboard",
     "link_calibrations", "load", "next_item", "plan", "predict_scores", "propose", "rank",
     "rank_comparisons", "rank_ranges", "read_bank", "read_comparisons", "read_ratings",
-    "read_release", "read_released_ranking", "read_responses", "refit", "release",
-    "release_comparisons", "release_dif", "release_means", "release_request", "resume_release",
-    "score", "select_items", "simulate", "simulate_comparisons", "simulate_ratings", "verify",
-    "withdrawal_notice", "write_bank",
+    "read_release", "read_released_ranking", "read_responses", "read_routing", "refit",
+    "release", "release_comparisons", "release_dif", "release_means", "release_request",
+    "resume_release", "score", "select_items", "simulate", "simulate_comparisons",
+    "simulate_ratings", "verify", "withdrawal_notice", "write_bank",
 ]  # fmt: skip
 
 

@@ -44,6 +44,8 @@ OneMeans = Literal["right", "wrong"]
 #: What to do with cells that are no answers.
 Invalid = Literal["error", "missing"]
 Blank = Literal["missing", "wrong"]
+#: What a missing answer in a module that decided the path of a routed test was.
+Skipped = Literal["refuse", "wrong"]
 #: What to do with comparisons that nobody won: Davidson's model of ties, or half a win for each.
 Ties = Literal["error", "drop", "davidson", "shrunk"]
 #: Whom a release of comparisons protects: a judge's whole set, or one vote where none are known.

@@ -20,7 +20,7 @@ from discreet.errors import FitWarning, WarningKind
 from discreet.html import TEMPLATES, HtmlColumn, preview_table
 from discreet.items.dif import list_differing
 from discreet.items.study import diagnose
-from discreet.models.methods import METHOD_WORDS, METHODS
+from discreet.models.methods import GIVEN_PATHS, METHOD_WORDS, METHODS
 from discreet.report.diagnosis import diagnose_test
 from discreet.report.findings import find_problems, remarks_on_items
 from discreet.report.model_findings import Severity
@@ -328,7 +328,7 @@ def answers(tmp_path):
 
 
 def test_every_method_has_its_own_words_for_a_paper(broken):
-    assert {*METHODS, "noise-aware", "winsteps"} == set(METHOD_WORDS)
+    assert {*METHODS, GIVEN_PATHS, "noise-aware", "winsteps"} == set(METHOD_WORDS)
     estimate, study = broken
     for name, words in METHOD_WORDS.items():
         page = write_diagnosis(diagnose_test(replace(estimate, method=name, se_method=""), study))

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.protocol import Answers, Job, digest_store, fold_blocks
-from discreet.answers.select import ABSENT, cap_answers, check_cap, select_columns
+from discreet.answers.select import ABSENT, cap_answers, check_cap, refuse_routing, select_columns
 from discreet.answers.survey import DesignWords, SurveyDesign, make_sample
 from discreet.checking import checked
 from discreet.choices import Layout
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from discreet.answers.choices import Choices
+    from discreet.answers.routed import RoutedPersons, RoutingDesign
     from discreet.counts import PairCounts
     from discreet.counts.folds import Tally
     from discreet.counts.pairs import Weighting
@@ -65,6 +66,9 @@ class Responses(Answers):
     sample
         Weights and sampling design of the persons; see :meth:`weigh`. None where everybody counts
         alike.
+    routing
+        The paths of persons through a multistage test; see :meth:`route`. None where the answers
+        chose no items.
 
     Attributes
     ----------
@@ -86,7 +90,7 @@ class Responses(Answers):
 
     in_memory = True
     __slots__ = (
-        *("items", "store", "groups", "choices", "reading", "detected", "sample"),
+        *("items", "store", "groups", "choices", "reading", "detected", "sample", "routing"),
         *("n_persons", "n_items", "n_answers", "steps", "_persons", "_persons_made"),
     )
 
@@ -97,6 +101,7 @@ class Responses(Answers):
     reading: Reading
     detected: tuple[Detected, ...]
     sample: SurveyDesign | None
+    routing: RoutedPersons | None
     n_persons: int
     n_items: int
     n_answers: int
@@ -114,12 +119,13 @@ class Responses(Answers):
         reading: Reading = PLAIN,
         detected: Sequence[Detected] = (),
         sample: SurveyDesign | None = None,
+        routing: RoutedPersons | None = None,
     ) -> None:
         n_persons = store.n_persons
         names, facts = check_items(items, store.n_items), check_groups(groups or {}, n_persons)
         ids = None if persons is None else check_person_ids(persons, n_persons)
         values = (
-            *(names, store, facts, choices, reading, tuple(detected), sample),
+            *(names, store, facts, choices, reading, tuple(detected), sample, routing),
             *(n_persons, store.n_items, store.n_answers, store.steps, ids, None),
         )
         for slot, value in zip(self.__slots__, values, strict=True):
@@ -132,12 +138,13 @@ class Responses(Answers):
         self.__setattr__(name, None)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        about = (dict(self.groups), self.choices, self.reading, self.detected, self.sample)
-        return Responses, (self.items, self._persons, self.store, *about)
+        about = (dict(self.groups), self.choices, self.reading, self.detected)
+        persons = (self.items, self._persons, self.store)
+        return Responses, (*persons, *about, self.sample, self.routing)
 
     def _derive(self, **changes: Any) -> Responses:
         """Return other answers of the same persons."""
-        parts = ("items", "store", "groups", "choices", "reading", "detected", "sample")
+        parts = ("items", "store", "groups", "choices", "reading", "detected", "sample", "routing")
         kept_parts = {name: getattr(self, name) for name in parts if name not in changes}
         return Responses(persons=self._persons, **kept_parts, **changes)
 
@@ -251,7 +258,24 @@ class Responses(Answers):
         >>> answers.sample.weight.tolist()
         [0.75, 0.0]
         """
+        refuse_routing(self.routing, "weighing")
         return self._derive(sample=make_sample(self.groups, self.persons, **design))
+
+    def route(self, design: RoutingDesign) -> Responses:
+        """Return the same answers with the path of every person through a multistage test.
+
+        They are calibrated and tested given path and total score. A missing answer that decided a
+        path is refused, or becomes a wrong one, as the design says.
+
+        Parameters
+        ----------
+        design
+            Modules and routing rules, which the answers must fit.
+        """
+        from discreet.answers.routed import route_answers
+
+        store, routing = route_answers(self, design)
+        return self._derive(store=store, routing=routing)
 
     @property
     def nbytes(self) -> int:
@@ -267,6 +291,8 @@ class Responses(Answers):
         index = {name: column for column, name in enumerate(self.items)}
         columns = np.array([index.get(name, ABSENT) for name in chosen], dtype=np.int64)
         names = tuple(self.items[index[name]] if name in index else name for name in chosen)
+        if self.routing is not None:
+            self.routing.check_items(names)
         store = select_columns(self.store, columns)
         choices = None if self.choices is None else self.choices.select(names)
         return self._derive(items=names, store=store, choices=choices)
@@ -328,6 +354,7 @@ class Responses(Answers):
         limit = check_cap(max_answers)
         if limit >= self.n_items:
             return self
+        refuse_routing(self.routing, "leaving out answers")
         return self._derive(store=cap_answers(self.store, limit, source), choices=None)
 
     # -- what it is asked --------------------------------------------------------------------

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from discreet.answers.responses import Responses
+    from discreet.answers.routed import RoutedPersons
 
 #: Cells looked at together in capping: 16 megabytes of random keys.
 _CELLS = 1 << 22
@@ -238,9 +239,19 @@ def select_person_rows(responses: Responses, rows: Any) -> Responses:
     groups = {name: texts[at] for name, texts in responses.groups.items()}
     choices = None if chosen is None else replace(chosen, chosen=chosen.chosen[at])
     design = None if sample is None else sample.take(at)
-    about = (groups, choices, responses.reading, responses.detected, design)
+    routing = None if responses.routing is None else responses.routing.take(at)
+    about = (groups, choices, responses.reading, responses.detected, design, routing)
     store = take_store(responses.store, at)
     return Responses(responses.items, responses.persons[at], store, *about)
+
+
+def refuse_routing(routing: RoutedPersons | None, feature: str) -> None:
+    """Refuse what does not condition on paths."""
+    if routing is not None:
+        raise BadUsage(
+            f"{feature} is refused for routed answers: it would have to know which answers led to "
+            "which items"
+        )
 
 
 def join_responses(parts: Sequence[Responses]) -> Responses:
@@ -259,6 +270,7 @@ def join_responses(parts: Sequence[Responses]) -> Responses:
     reason = "units of two samples may have the same names. Read all persons from one table"
     for part in parts:
         refuse_weights(part.sample, "putting answers together", reason)
+        refuse_routing(part.routing, "putting answers together")
     # All items in the order in which they first occur, with their highest categories.
     steps: dict[str, int] = {}
     for part in parts:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from discreet.answers.matrices import MATRIX_WORDS, is_matrix, read_matrix
 from discreet.answers.protocol import Answers
@@ -23,6 +23,9 @@ from discreet.errors import LOG, BadResponses, BadUsage, OutOfReach, name_source
 from discreet.models.calibrate import calibrate
 from discreet.models.methods import AUTO
 from discreet.results.estimate import Estimate
+
+if TYPE_CHECKING:
+    from discreet.answers.routed import RoutingDesign
 
 
 def fit(
@@ -47,6 +50,7 @@ def fit(
     replication: str | None = None,
     keep_categories: bool = False,
     split: Mapping[str, Any] | None = None,
+    routing: RoutingDesign | None = None,
     **reading: Unpack[FitWords],
 ) -> Estimate:
     """Estimate the difficulty of every item.
@@ -119,6 +123,10 @@ def fit(
         Items with a difficulty of their own in every group, and the group column of each:
         ``{"Q4": "language"}`` has the items "Q4:de" and "Q4:fr" in the place of Q4. Instead of a
         column, one label for each person. :func:`discreet.analysis.split_items` has the answers.
+    routing
+        Of a multistage test: its modules, and which scores led to which. Conditional likelihood is
+        then given the path too, and needs no distribution of abilities; see
+        :meth:`Responses.route`, whose answers all analyses take.
     reading
         ``person=``, ``item=``, ``response=`` and the other keywords of
         :func:`discreet.read_responses`, for sources that have columns.
@@ -155,6 +163,13 @@ def fit(
     options: dict[str, Any] = {"method": method, "model": model, "ability": ability}
     options |= {"standard_errors": standard_errors, "regularisation": regularisation}
     options["keep_categories"] = keep_categories
+    if routing is not None:
+        if facets or split or design:
+            raise BadUsage("routing= goes without facets=, split= and weight=; leave these out")
+        from discreet.readers.opening import load_answers, name_model
+
+        data = load_answers(data, name_model(data, model, reading), like=anchors).route(routing)
+        reading = FitWords()
     if split:
         if facets:
             raise BadUsage("split= belongs to answers; with facets= leave split= out")

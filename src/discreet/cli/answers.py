@@ -20,6 +20,7 @@ from discreet.choices import (
     OneMeans,
     PrivacyUnit,
     Repeats,
+    Skipped,
     TableLayout,
     Ties,
     WeightingName,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from discreet.answers.comparisons import Comparisons
     from discreet.answers.protocol import Answers
     from discreet.answers.responses import Responses
+    from discreet.answers.routed import RoutingDesign
     from discreet.answers.survey import DesignWords
     from discreet.coding.reading import Reading
     from discreet.counts import PairCounts
@@ -206,6 +208,34 @@ class WeightOptions:
     def columns(self) -> list[str]:
         """The columns that describe persons."""
         return [value for name, value in self.stated.items() if name != "replication"]
+
+
+@dataclass(frozen=True)
+class RoutingOptions:
+    """Modules and rules of a multistage test."""
+
+    PANEL: ClassVar[str] = "Multistage tests"
+
+    routing: Annotated[
+        Path | None,
+        option("FILE", "Rules: a CSV with path, module, from, to (or total_from, total_to)."),
+    ] = None
+    modules: Annotated[
+        Path | None, option("FILE", "With --routing: a CSV with module and item.")
+    ] = None
+    skipped: Annotated[
+        Skipped, flag("With --routing: a missing answer in a module that decided the path.")
+    ] = "refuse"
+
+    def read(self) -> RoutingDesign | None:
+        """Return the design; None where none is stated."""
+        if (self.routing is None) != (self.modules is None):
+            raise BadUsage("--routing and --modules go together; give both files.")
+        if self.routing is None:
+            return None
+        from discreet.readers.routing import read_routing
+
+        return read_routing(self.routing, self.modules, skipped=self.skipped)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from discreet.cli.answers import (
     Limits,
     RaterOptions,
     ReadingOptions,
+    RoutingOptions,
     WeightOptions,
     inspect_answers,
     list_rating_words,
@@ -115,12 +116,15 @@ def fit(
     title: Title = None,
     output: ResultOptions,
     raters: RaterOptions,
+    routes: RoutingOptions,
     weights: WeightOptions,
     reading: ReadingOptions,
 ) -> None:
     """Estimate item difficulties from answers. The results are confidential."""
-    target = read_wanted(scale)
+    target, design = read_wanted(scale), routes.read()
     if raters.facets:
+        if design is not None:
+            raise BadUsage("--routing is not for ratings with --rater or --facet; leave it out.")
         if regularisation != 0 or weights.stated:
             raise BadUsage(
                 "--regularisation and --weight are not for ratings with --rater or --facet: "
@@ -137,6 +141,7 @@ def fit(
     # Studies, anchors and abilities need all answers in memory; difficulties alone do not.
     has_design = bool(weights.stated)
     needs_answers = has_design or keep_categories or bool(target and target.needs_persons)
+    needs_answers |= design is not None
     alone = output.out is None and anchors is None and not needs_answers
     if has_design:
         reading = replace(reading, group=[*(reading.group or []), *weights.columns])
@@ -145,9 +150,10 @@ def fit(
     with open_answers(file, reading, limits, "Estimating difficulties", like=held) as answers:
         from discreet.api.calibrating import fit as calibrate
         from discreet.counts import PairCounts
+        from discreet.readers.opening import load_answers
         from discreet.report.formats import list_calibration
 
-        responses: Any = answers
+        responses: Any = answers if design is None else load_answers(answers).route(design)
         estimate = calibrate(
             responses,
             method=check_method(method),

@@ -50,8 +50,9 @@ from discreet.items.given_totals import GroupedAnswers, divide_sums
 from discreet.items.residuals import Prepared, prepare
 from discreet.models.categories import RATING_SCALE
 from discreet.models.conditional import Patterns, group_patterns
-from discreet.models.conditional.batches import conditional_work, plan_batches
-from discreet.models.conditional.moments import evaluate_conditional
+from discreet.models.conditional.batches import conditional_work
+from discreet.models.conditional.maximise import evaluate_patterns
+from discreet.models.conditional.routed import RoutedPatterns
 from discreet.models.structure import rating_basis
 from discreet.results.calibrated import Calibration, find_source
 from discreet.results.estimate import Status
@@ -290,7 +291,7 @@ class _Simulation:
         store = prepared.responses.store.pick(used)
         rows = store.rows(0, len(used))
         cells = np.ascontiguousarray(rows.T)
-        patterns = group_patterns(store, np.arange(len(cells)))
+        patterns = prepared.group(used)
         answered = None if (cells >= 0).all() else (cells >= 0).astype(np.float64)
         code = np.maximum(cells, 0)
         first = np.unique(patterns.entry, return_index=True)[1]
@@ -298,7 +299,7 @@ class _Simulation:
             patterns=patterns,
             answers=GroupedAnswers.of(patterns),
             thresholds=prepared.thresholds,
-            draws=ScoreDraws.of(prepared.thresholds, rows),
+            draws=plan_draws(prepared.thresholds, rows, patterns),
             code=code,
             answered=answered,
             ability=prepared.scores.ability[used][first],
@@ -313,7 +314,7 @@ class _Simulation:
         mean, variance = _score_moments(self.ability, thresholds)
         if self.answered is not None:
             mean, variance = (table * self.answered[:, self.first] for table in (mean, variance))
-        step = (self.draws.score[self.first] - mean.sum(axis=0)) / variance.sum(axis=0)
+        step = (self.answers.score - mean.sum(axis=0)) / variance.sum(axis=0)
         return np.asarray(self.ability + np.clip(step, -LONGEST_STEP, LONGEST_STEP))
 
     def measure(self, code: Int8Array, thresholds: FloatArray, ability: FloatArray) -> FloatArray:
@@ -395,9 +396,10 @@ class _Refit:
 
     @classmethod
     def of(cls, simulation: _Simulation, calibration: Calibration) -> _Refit:
-        fitted, patterns = simulation.thresholds, simulation.patterns.weigh(simulation.weight)
+        fitted, patterns = simulation.thresholds, simulation.patterns
+        patterns = patterns if patterns.is_routed else patterns.weigh(simulation.weight)
         threshold = np.where(np.isnan(fitted), np.inf, fitted)
-        sums = evaluate_conditional(plan_batches(patterns, threshold), threshold)
+        sums = evaluate_patterns(patterns, threshold)[1]
         basis = _free_basis(calibration, fitted)
         inverse = np.linalg.pinv(basis.T @ sums.information() @ basis, rcond=1e-10, hermitian=True)
         return cls(fitted, sums.expected, basis @ inverse @ basis.T, simulation.weight)
@@ -574,9 +576,14 @@ class ScoreDraws:
         for start in range(0, sets, size):
             number = min(size, sets - start)
             block = np.empty((items, number, persons), dtype=np.int8)
+            score = self.draw_scores(number, rng)
             for chosen in parts:
-                self._draw_part(block, chosen, rng)
+                self._draw_part(block, chosen, score[:, chosen], rng)
             yield from (block[:, row] for row in range(number))
+
+    def draw_scores(self, sets: int, rng: np.random.Generator) -> Int64Array:  # noqa: ARG002
+        """Return the scores of all persons in so many sets, ``[set, person]``: always the same."""
+        return np.broadcast_to(self.score, (sets, len(self.score)))
 
     def _parts(self) -> Iterator[IndexArray | slice]:
         """Yield persons whose tables of chances fit into memory together."""
@@ -589,16 +596,18 @@ class ScoreDraws:
             yield np.flatnonzero((self.pattern >= start) & (self.pattern < start + size))
 
     def _draw_part(
-        self, block: Int8Array, chosen: IndexArray | slice, rng: np.random.Generator
+        self,
+        block: Int8Array,
+        chosen: IndexArray | slice,
+        score: Int64Array,
+        rng: np.random.Generator,
     ) -> None:
-        """Fill in the answers of some persons, in all sets of the block."""
+        """Fill in the answers of some persons with these scores, in all sets of the block."""
         patterns, row = np.unique(self.pattern[chosen], return_inverse=True)
-        score = self.score[chosen]
         chance = self._chances(self.answered[patterns], int(score.max(initial=0)))
         width = chance[0].shape[-1]
-        sets = block.shape[1]
         # Position in a pattern's table, which moves down by every point that is drawn.
-        position = np.tile(row.reshape(-1) * width + score, (sets, 1))
+        position = row.reshape(-1) * width + score
         for item, reach in enumerate(chance):
             uniform = rng.random(position.shape, dtype=np.float32)
             code = (uniform < reach[0].ravel()[position]).astype(np.int8)
@@ -627,3 +636,44 @@ class ScoreDraws:
             tables.append(reach.astype(np.float32))
             later = total
         return tables[::-1]
+
+
+@dataclass(frozen=True, eq=False)
+class RoutedDraws(ScoreDraws):
+    """Persons of a routed test, drawn again given path and total: module scores, then answers.
+
+    The fields are those of persons in single modules, a person's modules side by side.
+    """
+
+    patterns: RoutedPatterns
+
+    @classmethod
+    def of_routes(cls, thresholds: FloatArray, patterns: RoutedPatterns) -> RoutedDraws:
+        """Take persons from the patterns of a routed test."""
+        start = np.flatnonzero(np.diff(patterns.group, prepend=-1))
+        piece = patterns.pattern[patterns.combination[start]][patterns.entry].ravel()
+        answered = patterns.answered_by(np.arange(len(patterns.lengths)))
+        highest = patterns.highest(np.isfinite(thresholds).sum(axis=1))
+        return cls(thresholds, answered, piece, highest[piece], patterns)
+
+    def draw_scores(self, sets: int, rng: np.random.Generator) -> Int64Array:
+        """Draw the module scores of all persons, ``[set, person and module]``."""
+        known = self.patterns
+        below = np.cumsum(known.find_chances(self.thresholds)[0])
+        place = known.entry + rng.random((sets, len(known.entry)))
+        ends = np.searchsorted(known.group, [known.entry, known.entry + 1])
+        chosen = np.clip(np.searchsorted(below, place), ends[0], ends[1] - 1)
+        return known.score[known.combination[chosen]].reshape(sets, -1)
+
+    def draw(self, sets: int, rng: np.random.Generator) -> Iterator[Int8Array]:
+        """Yield sets of answers, ``[item, person]``; zero where an answer is missing."""
+        for code in super().draw(sets, rng):
+            by_module = code.reshape(len(code), len(self.patterns.entry), -1)
+            yield by_module.sum(axis=2, dtype=np.int8)
+
+
+def plan_draws(thresholds: FloatArray, cells: Int8Array, patterns: Patterns) -> ScoreDraws:
+    """Return persons to be drawn again, from their answers ``[person, item]`` and patterns."""
+    if isinstance(patterns, RoutedPatterns):
+        return RoutedDraws.of_routes(thresholds, patterns)
+    return ScoreDraws.of(thresholds, cells)

@@ -19,8 +19,9 @@ import numpy as np
 
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
+from discreet.answers.select import refuse_routing
 from discreet.errors import BadUsage, FitWarning, WarningKind
-from discreet.items.cutoffs import ScoreDraws
+from discreet.items.cutoffs import ScoreDraws, plan_draws
 from discreet.items.fit import compare_spread, measure_fit
 from discreet.items.residuals import Prepared, prepare
 from discreet.models.calibrate import calibrate
@@ -65,7 +66,7 @@ class Dimensionality(Tabular):
         Of the abilities on the items with positive and with negative loadings, corrected for the
         errors of both (disattenuated) and kept between -1 and 1: the correction can go beyond.
         The ends are chosen to differ, so that it is below 1 on sound tests too. None where one of
-        them tells nobody apart.
+        them tells nobody apart, and of a routed test.
     persons, simulations
         How many were looked at; sampled is whether there were more persons.
 
@@ -261,7 +262,7 @@ def _lay_out(prepared: Prepared) -> _Design:
     items = tuple(prepared.scores.items[i] for i in columns)
     expected = np.where(answered, moments.mean, 0.0)
     weight = np.divide(1.0, spread, out=np.zeros_like(spread), where=answered)
-    code, draws = np.maximum(cells, 0), ScoreDraws.of(b, cells)
+    code, draws = np.maximum(cells, 0), plan_draws(b, cells, prepared.group(used, columns))
     return _Design(items, prepared.difficulty[columns], answered, code, expected, weight, draws)
 
 
@@ -305,7 +306,7 @@ def _correlate_ends(
         {item: one for item, one in zip(items, chosen, strict=True) if one}
         for chosen in (loading > 0, loading <= 0)
     ]
-    if not all(ends):
+    if not all(ends) or prepared.responses.routing is not None:
         return None
     b = {
         item: steps[~np.isnan(steps)]
@@ -458,6 +459,7 @@ def _combine(source: Responses, label_of: Mapping[str, str]) -> tuple[Responses,
     names = tuple(dict.fromkeys(labels))
     if len(names) < 2:
         raise BadUsage(f"the testlets leave {len(names)} items; two or more are needed")
+    refuse_routing(source.routing, "putting items together")
     cells, lost = source.rows(0, source.n_persons), 0
     codes, steps = [], []
     for name in names:

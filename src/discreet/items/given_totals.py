@@ -28,10 +28,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from discreet.items.residuals import Prepared
 from discreet.jit import compiled_loop
-from discreet.models.conditional import Patterns, group_patterns
+from discreet.models.conditional import Patterns
+from discreet.models.conditional.routed import RoutedPatterns
 from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.types import FloatArray, IndexArray, Int8Array, Int64Array
 
@@ -167,11 +169,9 @@ class GroupedAnswers:
     @classmethod
     def of(cls, patterns: Patterns) -> GroupedAnswers:
         """Take the groups from patterns."""
-        length = patterns.lengths[patterns.pattern]
-        start = np.concatenate([[0], np.cumsum(length)])
-        offset = np.repeat(patterns.indptr[patterns.pattern] - start[:-1], length)
-        item = patterns.item[offset + np.arange(start[-1])]
-        return cls(start, item, patterns.score, patterns.entry)
+        if isinstance(patterns, RoutedPatterns):
+            return RoutedAnswers.of_routes(patterns)
+        return cls(*patterns.spread_items(patterns.pattern), patterns.score, patterns.entry)
 
     def condition(self, thresholds: FloatArray, ability: FloatArray) -> FloatArray:
         """Return mean and variance of the groups' answers at thresholds ``[item, step]``."""
@@ -185,6 +185,41 @@ class GroupedAnswers:
         own = np.ones(len(code)) if weight is None else weight
         _add_squares((self.start, self.item, self.group), code, moments, own, (by_item, by_person))
         return by_item, by_person
+
+
+@dataclass(frozen=True, eq=False)
+class RoutedAnswers(GroupedAnswers):
+    """Persons with the same path, answered items and total, side by side.
+
+    Mean and variance of an answer are those given a module's score, mixed over the scores that the
+    path allows.
+    """
+
+    patterns: RoutedPatterns
+
+    @classmethod
+    def of_routes(cls, patterns: RoutedPatterns) -> RoutedAnswers:
+        """Take the groups from patterns of a routed test."""
+        start = np.flatnonzero(np.diff(patterns.group, prepend=-1))
+        pieces = patterns.pattern[patterns.combination[start]]
+        start, item = patterns.spread_items(pieces.ravel())
+        start = start[:: pieces.shape[1]]
+        return cls(start, item, patterns.total, patterns.entry, patterns)
+
+    def condition(self, thresholds: FloatArray, ability: FloatArray) -> FloatArray:  # noqa: ARG002
+        """Return mean and variance of the groups' answers at thresholds ``[item, step]``."""
+        known, shape = self.patterns, (len(self.patterns.score), len(thresholds))
+        start, item = known.spread_items(known.pattern)
+        highest = known.highest(np.isfinite(thresholds).sum(axis=1))[known.pattern]
+        tilt = np.log((known.score + 0.5) / (highest - known.score + 0.5))
+        mean, variance = condition_on_totals(start, thresholds[item], tilt, known.score)
+        law = known.spread_chances(known.find_chances(thresholds)[0])
+        first, second = (
+            (law @ csr_array((moment, item, start), shape=shape)).toarray()
+            for moment in (mean, variance + mean**2)
+        )
+        at = np.repeat(np.arange(len(self.score)), np.diff(self.start)), self.item
+        return np.stack([first[at], second[at] - first[at] ** 2])
 
 
 @compiled_loop
@@ -263,8 +298,7 @@ def square_given_totals(prepared: Prepared) -> GivenTotals:
     for first in range(0, len(used), size):
         persons = used[first : first + size]
         store = prepared.responses.store.pick(persons)
-        patterns = group_patterns(store, np.arange(len(thresholds)))
-        answers = GroupedAnswers.of(patterns)
+        answers = GroupedAnswers.of(prepared.group(persons))
         ability = np.zeros(len(answers.score))
         ability[answers.group] = prepared.scores.ability[persons]
         moments = answers.condition(thresholds, ability)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.answers.responses import Responses
+from discreet.answers.select import refuse_routing
 from discreet.items.groups import adjust, split_groups
 from discreet.items.residuals import prepare
 from discreet.results.estimate import Estimate
@@ -74,6 +75,7 @@ def trace_groups(responses: Responses, estimate: Estimate, column: str) -> Group
 
     prepared = prepare(responses, estimate, "ml")
     prepared.refuse_weights("an analysis of variance of residuals")
+    refuse_routing(responses.routing, "an analysis of variance of residuals")
     split, used = split_groups(responses, column), prepared.used
     ability = prepared.scores.ability
     kept, groups = used & (split.number >= 0), len(split.labels)

@@ -76,6 +76,7 @@ def split_groups(responses: Responses, groups: Any) -> Split:
         at most that; high: above); one label for each person, where None, NaN and "" mean unknown;
         or a mapping from person to label. Where some answers are missing, the score is the mean
         item score: the score as a share of the highest one on the items that the person answered.
+        Persons of a routed test are split path by path.
 
     Raises
     ------
@@ -148,7 +149,11 @@ def _label_by_score(responses: Responses, split: str) -> Texts:
     sample = responses.sample
     weight = np.ones(len(value)) if sample is None else sample.weight
     find_middle = np.average if split == SCORE_SPLITS[0] else _find_median
-    middle = find_middle(value[scored], weights=weight[scored])
+    routing, middle = responses.routing, np.empty(len(value))
+    path = np.zeros(len(value), np.intp) if routing is None else routing.path
+    for own in np.unique(path[scored]):
+        chosen = scored & (path == own)
+        middle[path == own] = find_middle(value[chosen], weights=weight[chosen])
     labels = np.array(LOW_HIGH, dtype=object)[(value > middle).astype(np.intp)]
     labels[~scored] = ""
     return labels
@@ -191,7 +196,10 @@ def take_group(responses: Responses, chosen: BoolArray) -> Responses:
     store = responses.store.pick(positions)
     sample = None if responses.sample is None else responses.sample.take(positions)
     persons, reading = responses.persons[chosen], responses.reading
-    return Responses(responses.items, persons, store, reading=reading, sample=sample)
+    routing = None if responses.routing is None else responses.routing.take(positions)
+    return Responses(
+        responses.items, persons, store, reading=reading, sample=sample, routing=routing
+    )
 
 
 ADJUSTMENTS: tuple[str, ...] = get_args(Adjustment)

@@ -18,6 +18,7 @@ from scipy.linalg import block_diag
 
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
+from discreet.answers.select import refuse_routing
 from discreet.answers.survey import DesignTest, apply_rao_scott
 from discreet.choices import Model
 from discreet.errors import (
@@ -356,6 +357,7 @@ def _name_unused_category(responses: Responses, group: IndexArray, item: int) ->
 
 def _split_columns(responses: Responses, group: IndexArray, items: list[int]) -> Responses:
     """Split some items; the columns of each stand together, the last item's last."""
+    refuse_routing(responses.routing, "splitting an item")
     cells = responses.rows(0, responses.n_persons)
     common = [column for column in range(responses.n_items) if column not in set(items)]
     parts, steps = [cells[:, common]], [responses.steps[column] for column in common]

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.special import expit
 
 from discreet.answers.responses import Responses
+from discreet.answers.select import refuse_routing
 from discreet.errors import BadUsage
 from discreet.items.groups import take_group
 from discreet.models.categories import refuse_steps
@@ -141,6 +142,7 @@ def find_mislabelled(
     if not 0 < level < 1:
         raise BadUsage(f"level must lie between 0 and 1, found {level}; use 0.05 for 5%")
     refuse_steps("the search for mislabelled items", responses.steps)
+    refuse_routing(responses.routing, "the search for mislabelled items")
     sample = _thin_out(responses)
     scores = score(sample, calibration)
     grouped = _group_answers(sample.select(scores.items), scores, calibration)

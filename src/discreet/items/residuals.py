@@ -21,7 +21,8 @@ from discreet.checking import as_numbers
 from discreet.choices import ScoreMethod
 from discreet.errors import BadUsage
 from discreet.models.categories import category_totals
-from discreet.models.conditional import GroupPatterns
+from discreet.models.conditional import GroupPatterns, Patterns, group_patterns
+from discreet.models.conditional.routed import group_routes
 from discreet.models.item_parameters import KnownItems, known_thresholds
 from discreet.models.structure import FAR_APART
 from discreet.persons.measures import GRID, NormalPrior, estimate_prior
@@ -99,6 +100,16 @@ class Prepared:
     def count_used(self) -> Int64Array:
         """Return how many of the used persons are in each category, ``[item, category]``."""
         return category_totals(self.responses.store.pick(np.flatnonzero(self.used)))
+
+    def group(self, persons: IndexArray, columns: IndexArray | None = None) -> Patterns:
+        """Put persons together who are alike given their totals, and paths if these are known."""
+        columns = np.arange(len(self.thresholds)) if columns is None else columns
+        store, routing = self.responses.store.pick(persons), self.responses.routing
+        if routing is None:
+            return group_patterns(store, columns)
+        cells, items = store.rows(0, len(persons)), [self.responses.items[i] for i in columns]
+        steps = np.isfinite(self.thresholds[columns]).sum(axis=1)
+        return group_routes(cells[:, columns], routing.take(persons), items, steps)
 
     @property
     def thresholds(self) -> FloatArray:

@@ -15,6 +15,7 @@ import numpy as np
 
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
+from discreet.answers.select import refuse_routing
 from discreet.choices import Adjustment, DifTest, Method, Model
 from discreet.errors import BadUsage
 from discreet.items.dif import FEWEST_ANCHORS, Difference, DifTable, find_dif
@@ -52,6 +53,7 @@ def split_items(responses: Responses, split: Mapping[str, Any]) -> Responses:
     unknown = sorted({*split} - {*responses.items})
     if unknown:
         raise BadUsage(f"there is no item {unknown[0]!r} to split; items go by name")
+    refuse_routing(responses.routing, "splitting an item")
     cells = responses.to_array()
     columns: list[Int8Array] = []
     names: list[str] = []

@@ -86,6 +86,11 @@ RIGHT_WRONG_ONLY = (
     "answers (items that run against the others show by their correlation)"
 )
 
+GIVEN_PATHS = (
+    "the test was routed: tests are given the path; left out are the search for mislabelled items, "
+    "and whether easier and harder items agree on abilities"
+)
+
 FIXED_LIMITS = "limits of fit statistics were not simulated, and rules of thumb serve instead"
 
 NOT_SPLIT = "persons with low and high scores were not compared"
@@ -251,7 +256,9 @@ def study_answers(
         if residuals is None
         else find_dependence(residuals, cutoffs, estimate.items),
         dimensionality=tests.dimensionality,
-        mislabelled=None if has_steps else find_mislabelled(sample, estimate),
+        mislabelled=None
+        if has_steps or sample.routing is not None
+        else find_mislabelled(sample, estimate),
         distractors=None if responses.choices is None else analyse_distractors(responses, estimate),
         andersen=tests.andersen,
         wald=tests.wald,
@@ -296,6 +303,7 @@ class _ModelTests:
         self.keep = any(Status.UNUSED in status for status in estimate.ladder.status)
         self.notes = [RIGHT_WRONG_ONLY] if estimate.has_steps else []
         self.group_curves: dict[str, GroupCurves] = {}
+        self.notes += [] if sample.routing is None else [GIVEN_PATHS]
         self.differences = self._compare_groups()
         self.dimensionality = self._attempt(
             "dimensionality was not checked", partial(find_dimensions, sample, estimate)

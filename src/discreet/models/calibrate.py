@@ -46,6 +46,7 @@ from discreet.models.methods import (
     FitRequest,
     check_method_name,
     choose_keeping,
+    choose_routed,
     fit_by_likelihood,
 )
 from discreet.models.methods import Method as PairEstimator
@@ -110,6 +111,8 @@ def calibrate(
     check_method_name(method, ability)
     request = FitRequest(method, standard_errors, regularisation, ability, model)
     request = choose_keeping(request, anchors is not None) if keep_categories else request
+    if isinstance(data, Responses) and data.routing is not None:
+        request = choose_routed(request)
     if anchors is not None:
         data, request = _hold(data, anchors, request)
     estimate = _fit(data, request)
@@ -333,7 +336,8 @@ def _finish_answers(answers: Answers, estimate: Estimate, request: FitRequest) -
     se_method = f"{METHOD_WORDS[estimate.method].errors}."
     estimate = replace(estimate, choice=request.choice, warnings=warnings, se_method=se_method)
     complete = answers.n_answers == answers.n_persons * len(answers.items)
-    unasked = estimate.method == "marginal" or not request.standard_errors
+    is_stated = isinstance(answers, Responses) and answers.routing is not None
+    unasked = is_stated or estimate.method == "marginal" or not request.standard_errors
     if complete or unasked:
         return estimate
     from discreet.models.routing import look_for_routing  # loads SciPy

@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet.answers.protocol import Job
 from discreet.answers.responses import Responses
-from discreet.answers.select import join_stores
+from discreet.answers.select import join_stores, refuse_routing
 from discreet.choices import MODELS
 from discreet.counts.matrix import Recoding, keep_used
 from discreet.counts.planes import AnswerStore, StepStore
@@ -119,6 +119,8 @@ def match_known(responses: Responses, categories_of: Mapping[str, tuple[int, ...
     if steps != responses.steps:
         store = join_stores([responses], dict(zip(responses.items, steps, strict=True)))
     _check_categories(store, responses.items, recoding, responses.lowest)
+    if recoding.changes:
+        refuse_routing(responses.routing, "leaving out a category that nobody is in")
     store = recode_store(store, recoding)
     if store is responses.store:
         return responses
@@ -129,6 +131,7 @@ def match_known(responses: Responses, categories_of: Mapping[str, tuple[int, ...
         responses.groups,
         reading=responses.reading,
         sample=responses.sample,
+        routing=responses.routing,
     )
 
 

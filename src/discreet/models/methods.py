@@ -96,6 +96,18 @@ def choose_keeping(request: FitRequest, has_anchors: bool) -> FitRequest:
     return replace(request, method="conditional", keep_categories=True)
 
 
+def choose_routed(request: FitRequest) -> FitRequest:
+    """Return a request for answers with paths, by a method that is right there."""
+    if request.method in PAIR_METHODS:
+        raise BadUsage(
+            f"the method {request.method!r} is wrong for routed answers: it compares pairs of "
+            "answers without the path. Leave method= out, or name 'conditional' or 'marginal'"
+        )
+    choice = TOOK_PATHS if request.method == AUTO else ""
+    is_marginal = request.method == "marginal"
+    return request if is_marginal else replace(request, method="conditional", choice=choice)
+
+
 class AnswerMethod(Protocol):
     """An estimator that needs the answers themselves and has its own standard errors."""
 
@@ -141,6 +153,10 @@ def fit_by_likelihood(answers: Answers, request: FitRequest) -> Estimate:
 #: Choose a method automatically; see :mod:`discreet.models.conditional.estimator`.
 AUTO = "auto"
 
+#: What estimates of routed tests call the method "conditional".
+GIVEN_PATHS = "conditional given paths"
+TOOK_PATHS = "The method is conditional given paths: it is exact, whatever the abilities."
+
 #: Every method by name.
 METHODS: dict[str, Method | AnswerMethod] = {**PAIR_METHODS, **ANSWER_METHODS}
 
@@ -169,6 +185,11 @@ METHOD_WORDS: dict[str, MethodWords] = {
         _SANDWICH,
     ),
     "conditional": MethodWords("conditional maximum likelihood (Andersen, 1972)", _INFORMATION),
+    GIVEN_PATHS: MethodWords(
+        "conditional maximum likelihood, given the total score and the path through the modules "
+        "(Zwitser & Maris, 2015)",
+        _INFORMATION,
+    ),
     "marginal": MethodWords("marginal maximum likelihood (Bock & Aitkin, 1981)", _INFORMATION),
     "noise-aware": MethodWords(
         "a fit to noisy counts with full knowledge of their noise",

@@ -95,7 +95,8 @@ class Routing:
             )
         sentence = (
             f"these answers look routed (adaptive test, stages or stopping rule): {evidence}. "
-            "Difficulties are then spread too far by this method; use the method 'marginal'"
+            "Difficulties are then spread too far by this method. Where scores on modules chose "
+            "the next one, state the rules (routing=, --routing); else use the method 'marginal'"
         )
         return (FitWarning(WarningKind.ROUTED, sentence),)
 

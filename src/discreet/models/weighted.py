@@ -463,6 +463,17 @@ def expect_given_score(threshold: FloatArray, patterns: Patterns) -> FloatArray:
     return np.concatenate(parts)
 
 
+def weigh_totals(threshold: FloatArray, patterns: Patterns) -> FloatArray:
+    """Return ``[pattern, score]``: the logarithm of the sum over all ways to reach a score."""
+    pattern = np.arange(len(patterns.indptr) - 1)
+    answered = patterns.answered_by(pattern)
+    points = np.full((len(pattern), int(patterns.score.max(initial=0)) + 1), -np.inf)
+    points[:, 0] = 0.0
+    for item, row in enumerate(_weigh_points(threshold)):
+        points = np.where(answered[:, [item]], _convolve(points, row, forwards=True), points)
+    return points
+
+
 def _expect_part(
     threshold: FloatArray, patterns: Patterns, part: IndexArray, width: int
 ) -> FloatArray:
@@ -505,13 +516,11 @@ def describe_scores(threshold: FloatArray) -> tuple[FloatArray, FloatArray]:
     """
     items, used = len(threshold), np.isfinite(threshold)
     score = np.arange(used.sum() + 1)
-    points = np.where(score == 0, 0.0, -np.inf)[None]
-    for row in _weigh_points(threshold):
-        points = _convolve(points, row, forwards=True)
     every = np.arange(items)
     entry = np.zeros_like(score)
     patterns = Patterns(np.array([0, items]), every, entry, score, entry + 1, score, items)
-    return points[0], expect_given_score(threshold, patterns)[:, used]
+    weight = weigh_totals(threshold, patterns)[0]
+    return weight, expect_given_score(threshold, patterns)[:, used]
 
 
 def _convolve(points: FloatArray, weight: FloatArray, *, forwards: bool) -> FloatArray:

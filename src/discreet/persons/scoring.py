@@ -278,7 +278,7 @@ def _test_halves(
     limit = min(MOST_COMPARED, max(1, CHUNK_CELLS // calibrated.thresholds.size))
     if len(measured) > limit:
         measured = measured[np.linspace(0, len(measured) - 1, limit).round().astype(np.intp)]
-    if not len(measured):
+    if not len(measured) or answers.routing is not None:  # answers to one half may choose the other
         return None
     store, ability = answers.store.take(measured), measures["ability"][measured]
     if is_mean:  # the mean of a posterior is drawn away from what the answers say

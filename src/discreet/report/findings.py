@@ -16,6 +16,7 @@ import numpy as np
 
 from discreet.errors import WarningKind
 from discreet.items.dif import list_differing
+from discreet.models.methods import GIVEN_PATHS
 from discreet.report import model_findings as model
 from discreet.report.model_findings import (
     Finding,
@@ -297,8 +298,9 @@ def _check_routing(estimate: Estimate) -> Iterator[Finding]:
                 Severity.SERIOUS,
                 "The test looks routed, so these difficulties are biased",
                 f"{_sentence(text)}.",
-                "If items were chosen from the same person's earlier answers (adaptive test, "
-                "stages, stopping rule), calibrate with --method marginal.",
+                "If scores on modules chose the next module, state the rules with --routing. If "
+                "items were chosen from the same person's earlier answers in another way (adaptive "
+                "test, stopping rule), calibrate with --method marginal.",
             )
 
 
@@ -309,7 +311,8 @@ def _sentence(text: str) -> str:
 def _check_design(estimate: Estimate, study: Study) -> Iterator[Finding]:
     value = study.abilities.matching
     routed = any(warning.kind is WarningKind.ROUTED for warning in estimate.warnings)
-    if value is None or value <= limits.MATCHED or routed or estimate.method == "marginal":
+    is_safe = estimate.method in ("marginal", GIVEN_PATHS)
+    if value is None or value <= limits.MATCHED or routed or is_safe:
         return
     yield Finding(
         Severity.LOOK,

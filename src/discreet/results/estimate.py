@@ -75,7 +75,8 @@ class Estimate(Tabular):
         One :class:`Status` per item.
     method
         The method that was taken: ``"conditional"``, ``"refined"``, ``"spectral"``,
-        ``"marginal"``, or the estimator of a release.
+        ``"marginal"``, ``"conditional given paths"`` of a routed test, or the estimator of a
+        release.
     covariance
         Of the estimated items only, in their order; ``None`` where it was not computed.
     answers, right

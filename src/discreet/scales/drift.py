@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from discreet.answers.responses import Responses
+from discreet.answers.select import refuse_routing
 from discreet.coding.agreement import check_alike, find_reading
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, WarningKind, warn_of_dropped
 from discreet.items.groups import adjust
@@ -309,6 +310,8 @@ def _gather_answers(parts: list[Responses]) -> tuple[tuple[str, ...], GroupAnswe
 
     Persons count as different ones in every period.
     """
+    for part in parts:
+        refuse_routing(part.routing, "drift from answers")
     unnamed = [Responses(part.items, None, part.store, reading=part.reading) for part in parts]
     pooled = leave_unused(Responses.concat(unnamed))
     codes = pooled.to_array()

@@ -10,6 +10,7 @@ person matters for conditional likelihood, marginal likelihood and ability. Conf
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +48,8 @@ class Patterns:
     persons: Int64Array | FloatArray
     entry: Int64Array
     n_items: int
+    #: Whether persons are given by their paths too (:mod:`discreet.models.conditional.routed`).
+    is_routed: ClassVar[bool] = False
 
     def weigh(self, weight: FloatArray) -> Patterns:
         """Return the same patterns with sums of weights in the place of numbers of persons."""
@@ -67,13 +70,17 @@ class Patterns:
         """Items ``[pattern, answer]`` of patterns that all have so many."""
         return np.asarray(self.item[self.indptr[which, None] + np.arange(length)])
 
+    def spread_items(self, which: Int64Array) -> tuple[Int64Array, IndexArray]:
+        """Return the items of these patterns behind each other, and where each begins and ends."""
+        ends = np.concatenate([[0], np.cumsum(self.lengths[which])])
+        offset = np.repeat(self.indptr[which] - ends[:-1], np.diff(ends))
+        return ends, self.item[offset + np.arange(ends[-1])]
+
     def answered_by(self, which: Int64Array) -> npt.NDArray[np.bool_]:
         """Say which items these patterns hold, ``[pattern, item]``."""
         out = np.zeros((len(which), self.n_items), dtype=bool)
-        lengths = self.lengths[which]
-        offset = np.repeat(self.indptr[which] - (np.cumsum(lengths) - lengths), lengths)
-        item = self.item[offset + np.arange(int(lengths.sum()))]
-        out[np.repeat(np.arange(len(which)), lengths), item] = True
+        ends, item = self.spread_items(which)
+        out[np.repeat(np.arange(len(which)), np.diff(ends)), item] = True
         return out
 
     def item_sums(self, entries: npt.NDArray[np.bool_]) -> Int64Array | FloatArray:

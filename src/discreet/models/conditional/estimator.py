@@ -18,6 +18,8 @@ from functools import cached_property, partial
 import numpy as np
 
 from discreet.answers.protocol import Answers
+from discreet.answers.responses import Responses
+from discreet.answers.select import refuse_routing
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning
 from discreet.models.anchors import Released, add_displacements, explain_untied
 from discreet.models.conditional import Patterns
@@ -25,7 +27,7 @@ from discreet.models.conditional.batches import conditional_work, plan_batches
 from discreet.models.conditional.maximise import ConditionalFit, Surface, Undetermined, maximise
 from discreet.models.connectivity import Chain, count_among
 from discreet.models.item_parameters import KnownItems
-from discreet.models.methods import PAIR_METHODS
+from discreet.models.methods import GIVEN_PATHS, PAIR_METHODS
 from discreet.models.step_plan import StepPlan, plan_steps
 from discreet.models.structure import Structure
 from discreet.models.weak_links import WeakLinks, find_weak_links
@@ -72,8 +74,13 @@ class StepPatterns:
 
     @property
     def observed(self) -> Int64Array:
-        """Reached steps of all persons but those with the highest score on all they answered."""
+        """Reached steps of all persons but those with the highest score on all they answered.
+
+        Given paths, where the highest score of a module may be one of several, of all persons.
+        """
         patterns = self.patterns
+        if patterns.is_routed:
+            return np.asarray(self.reached * self.used)
         perfect = patterns.score == patterns.highest(self.steps)[patterns.pattern]
         return np.asarray((self.reached - patterns.item_sums(perfect)[:, None]) * self.used)
 
@@ -258,6 +265,10 @@ class ConditionalTask:
 
     def collect(self, answers: Answers, sample: int | None = None) -> Patterns:
         """Group persons by which of the items they answered and their score on them."""
+        if isinstance(answers, Responses) and answers.routing is not None:
+            from discreet.models.conditional.routed import group_routes  # loads SciPy
+
+            return group_routes(answers.to_array(), answers.routing, answers.items, answers.steps)
         return self.plan.collect(answers, self.items, sample)
 
     def count(self, patterns: Patterns) -> StepPatterns:
@@ -289,7 +300,7 @@ class ConditionalTask:
             fitted.covariance,
             status=self.status,
             warnings=self.warnings,
-            method="conditional",
+            method=GIVEN_PATHS if patterns.is_routed else "conditional",
             solution=fitted.solution,
         )
         if plan.held is None or chain is None:
@@ -364,7 +375,12 @@ def _choose_task(
     answers: Answers, model_name: str, anchors: KnownItems | None, keep_categories: bool = False
 ) -> ConditionalTask:
     counts, plan = plan_steps(answers.count(), model_name, anchors, keep_categories)
-    if not plan.needs_links:
+    routing = answers.routing if isinstance(answers, Responses) else None
+    if plan.held is not None:
+        refuse_routing(routing, "anchoring by conditional likelihood")
+    if plan.recoding.changes:
+        refuse_routing(routing, "leaving out a category that nobody is in")
+    if routing is not None or not plan.needs_links:
         every = count_among(counts.as_nodes(), np.arange(len(plan.item_of)))
         return ConditionalTask(plan, links=find_weak_links(answers, plan, every))
     chain = plan.link(counts)

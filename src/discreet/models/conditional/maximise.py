@@ -149,9 +149,7 @@ class Surface:
     ) -> _Point:
         """Evaluate the likelihood and its derivatives."""
         threshold = self.spread(parameter)
-        if plan is None or not plan.serves(threshold):
-            plan = plan_batches(self.patterns, threshold)
-        sums = evaluate_conditional(plan, threshold, information=information)
+        plan, sums = evaluate_patterns(self.patterns, threshold, plan, information=information)
         used = self.structure.used
         value = float(-(self.observed[used] @ threshold[used]) - sums.log_norm)
         return _Point(parameter, plan, sums, value)
@@ -190,6 +188,24 @@ class Surface:
         moves = np.full(self.structure.used.shape, np.nan)
         moves[self.structure.used] = self.structure.move(self.structure.centred(direction))
         return np.asarray(moves / np.nanmax(np.abs(moves)))
+
+
+def evaluate_patterns(
+    patterns: Patterns,
+    threshold: FloatArray,
+    plan: BatchPlan | None = None,
+    *,
+    information: bool = True,
+) -> tuple[BatchPlan, ConditionalSums]:
+    """Sum the normalising part and its derivatives, by a plan if it still serves."""
+    if patterns.is_routed:
+        from discreet.models.conditional.routed import RoutedPatterns  # loads SciPy
+
+        if isinstance(patterns, RoutedPatterns):
+            return patterns.evaluate(threshold, information=information)
+    if plan is None or not plan.serves(threshold):
+        plan = plan_batches(patterns, threshold)
+    return plan, evaluate_conditional(plan, threshold, information=information)
 
 
 def maximise(surface: Surface, start: FloatArray) -> ConditionalFit:
