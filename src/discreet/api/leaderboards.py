@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any, Unpack, cast
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from discreet.choices import PairMethod
 from discreet.coding.reading import Reading, ReadingWords
 from discreet.errors import BadUsage
 from discreet.readers.opening import load_answers, open_memory, plan_words
-from discreet.readers.testlets import name_columns, read_scores, read_testlets
+from discreet.readers.testlets import name_long_columns, read_scores, read_testlets
 from discreet.scales.leaderboard import Leaderboard, make_leaderboard
 from discreet.tables.lists import state_reading
 
@@ -111,7 +111,7 @@ def leaderboard(
 def _read_samples(source: Any, words: ReadingWords) -> Responses:
     """Read a table in which models may have answered a question several times."""
     # Whoever says which answer counts is not asked which one shall.
-    stated = cast(ReadingWords, {**words, "repeats": "first"})
+    stated: ReadingWords = {**words, "repeats": "first"}
     plan = plan_words(source, stated, is_inspected=True) or Reading()
     return open_memory(source, replace(plan, repeats="error", order_by=None, sums=True))
 
@@ -135,4 +135,4 @@ def _read_clusters(source: Any, column: str, words: ReadingWords) -> dict[str, s
             "mapping from question to cluster, or a long table"
         )
     rules = state_reading({**words, "repeats": "first"})
-    return read_testlets(source, column, name_columns(source, rules)[1])
+    return read_testlets(source, column, name_long_columns(source, rules)[1])

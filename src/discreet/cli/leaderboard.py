@@ -96,9 +96,5 @@ def _print(board: Leaderboard) -> None:
     ranks = [board.show_rank(row).replace("\N{EN DASH}", "-") for row in range(len(board.models))]
     columns = {**board.to_dict(), "rank": ranks, "tier": [t or None for t in board.tier.tolist()]}
     passed = [f"pass@{k}" for k in board.pass_at]
-    digits = {"measure": 3, "accuracy": 3} | dict.fromkeys(passed, 3)
     names = ["model", "rank", "tier", "accuracy", *passed, "measure", "se"]
-    columns |= {
-        name: [None if v != v else round(v, n) for v in columns[name]] for name, n in digits.items()
-    }
     print_columns(columns, names + ["status"] * (set(board.status) != {"estimated"}))

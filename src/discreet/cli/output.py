@@ -218,7 +218,7 @@ def print_table(columns: Sequence[TableColumn]) -> None:
 
 NUMBERS = (
     "difficulty location strength ability se lower upper drift difference anchor displacement "
-    "statistic coefficient discrimination change"
+    "statistic coefficient discrimination change measure accuracy"
 )
 #: Digits of the columns that are no whole numbers.
 DIGITS = dict.fromkeys(NUMBERS.split(), 3) | {"z": 2, "standard error": 3, "before": 3}
@@ -242,7 +242,7 @@ def print_columns(
     """Print these columns of a result in this order; those that it does not have are left out."""
     called = {**TITLES, **(titles or {})}
     digits = DIGITS | dict.fromkeys((n for n in names if n.startswith("scaled_")), scaled_digits)
-    digits |= dict.fromkeys((n for n in names if n.startswith("threshold")), 3)
+    digits |= dict.fromkeys((n for n in names if n.startswith(("threshold", "pass@"))), 3)
     print_table(
         [
             TableColumn(called.get(name, name), columns[name], digits.get(name))

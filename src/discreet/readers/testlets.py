@@ -31,7 +31,7 @@ def read_testlets(source: Any, testlet: str, item: str) -> dict[str, str]:
     return label_of
 
 
-def name_columns(source: Any, reading: Reading) -> tuple[str, str, str]:
+def name_long_columns(source: Any, reading: Reading) -> tuple[str, str, str]:
     """Return what the columns of persons, items and answers of a long table are called."""
 
     def take(tables: Iterator[Source]) -> tuple[str, str, str]:
@@ -50,7 +50,7 @@ def name_columns(source: Any, reading: Reading) -> tuple[str, str, str]:
 
 def read_scores(source: Any, reading: Reading) -> SampleCounts:
     """Return the scores from 0 to 1 of a long table, added up; persons are the objects."""
-    names = [name.lower() for name in name_columns(source, reading)]
+    names = [name.lower() for name in name_long_columns(source, reading)]
     person, item, cells = read_columns(source, names, "scores", numbers=names[2:])
     score = list_numbers(cells, names[2])
     if not ((score >= 0) & (score <= 1) | np.isnan(score)).all():
