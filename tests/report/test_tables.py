@@ -23,7 +23,7 @@ from refusals import disk_full
 DATA = Path(__file__).parents[1] / "data"
 FULL = Path("/dev/full")
 STEPS = {"thresholds", "categories"}
-ALWAYS = {*TABLE_FILES} - {"groups", "persons_sample", "options"} - STEPS
+ALWAYS = {*TABLE_FILES} - {"groups", "group_curves", "persons_sample", "options"} - STEPS
 
 
 def save(place, rows, items, groups=None):

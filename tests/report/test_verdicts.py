@@ -200,7 +200,8 @@ def test_an_outfit_that_one_person_makes_large_is_told_apart():
     assert "item fit" in fine
     assert not any("less predictably" in one.title for one in findings)
     (test,) = [test for test in list_tests(estimate, study) if test.name == "item fit"]
-    plain, rest = study.fit.outfit[0], study.fit.outfit_without_one[0]
+    plain = study.fit.conditional_outfit[0]
+    rest = plain * study.fit.outfit_without_one[0] / study.fit.outfit[0]
     assert test.verdict == "holds"
     assert f"0 ({plain:.2f}; {rest:.2f} without 1 person)" in test.found
 
