@@ -374,7 +374,7 @@ def _find_columns(names: Sequence[str], rules: _Rules, location: str) -> list[in
     return [judge, *chosen[judge is not None :]]
 
 
-def list_roles(names: Sequence[str]) -> set[str]:
+def name_roles(names: Sequence[str]) -> set[str]:
     """Return the roles that columns have by their names; single letters may be anything."""
     plain = {plain_name(name) for name in names if len(name) > 1}
     return {role for role, aliases in _ALIASES.items() if plain & aliases}

@@ -256,10 +256,10 @@ def _inspect(source: Any, words: Mapping[str, Any]) -> Reading | None:
 
 def holds_comparisons(source: Any) -> bool:
     """Say whether the columns of a table are those of votes between two objects."""
-    from discreet.readers.comparisons import list_roles
+    from discreet.readers.comparisons import name_roles
     from discreet.tables.opener import read_tables
 
-    roles = read_tables(source, lambda sources: list_roles(next(iter(sources)).names))
+    roles = read_tables(source, lambda sources: name_roles(next(iter(sources)).names))
     is_row_of_two = {"left", "right"} <= roles and bool({"winner", "outcome"} & roles)
     return {"winner", "loser"} <= roles or is_row_of_two
 

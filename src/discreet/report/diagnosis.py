@@ -279,7 +279,7 @@ def _andersen(estimate: Estimate, study: Study) -> ModelTest:
     if test is not None:
         fine = (
             f"Calibrating them apart explains no more than chance (chi-squared "
-            f"{test.statistic:.2f}, {test.degrees} degrees of freedom).{model.say_split(test)}"
+            f"{test.statistic:.2f}, {test.degrees} degrees of freedom).{model.say_halves(test)}"
         )
     asks = (
         "Are the items equally hard, relative to each other, for persons with low and high scores?"

@@ -264,13 +264,13 @@ def check_equal(_: Estimate, study: Study) -> Iterator[Finding]:
     yield Finding(
         Severity.LOOK,
         "Items are not equally hard for persons with low and with high scores",
-        f"Andersen's test: {say_test(test)}.{say_split(test)}",
+        f"Andersen's test: {say_test(test)}.{say_halves(test)}",
         "With many persons small differences are enough: look at their size. The Wald tests say "
         "which items differ; these often discriminate more or less than the others.",
     )
 
 
-def say_split(test: AndersenTest) -> str:
+def say_halves(test: AndersenTest) -> str:
     """Say how much the halves differ, where persons were split, and which items were left out."""
     apart = np.diff(test.difficulty, axis=0)
     size = ""
