@@ -33,6 +33,7 @@ from typing import (  # fmt: skip
 
 from discreet.errors import BadUsage, hide_passwords
 from discreet.names import name_id
+from discreet.plain import PlainDict, PlainMapping
 
 if TYPE_CHECKING:
     from discreet.types import FloatArray
@@ -89,9 +90,7 @@ def checked(called: Called) -> Called:
     return call  # type: ignore[return-value]
 
 
-def check_arguments(
-    called: Callable[..., Any], words: Mapping[str, Any], place: str
-) -> dict[str, Any]:
+def check_arguments(called: Callable[..., Any], words: PlainMapping, place: str) -> PlainDict:
     """Return keywords of a function as it declares them, or refuse one of another kind.
 
     ``place`` is where a message says that the keyword stands.
@@ -103,7 +102,7 @@ def check_arguments(
     }
 
 
-def check_exports(names: dict[str, Any], exported: Iterable[str]) -> None:
+def check_exports(names: PlainDict, exported: Iterable[str]) -> None:
     """Put checked functions in the place of the functions that a module exports."""
     for name in exported:
         if isinstance(names[name], types.FunctionType):
@@ -152,7 +151,7 @@ def _list_rules(called: Callable[..., Any]) -> tuple[tuple[str, ...], dict[str, 
     return tuple(names), rules
 
 
-def _read_annotation(annotation: Any, scope: dict[str, Any]) -> Any:
+def _read_annotation(annotation: Any, scope: PlainDict) -> Any:
     """Return the type that an annotation of ours names; anything where only type checkers know."""
     if not isinstance(annotation, str):
         return object if annotation is Parameter.empty else annotation

@@ -54,6 +54,8 @@ from string import Formatter
 from types import FrameType
 from typing import Any, Self, TypeVar
 
+from discreet.plain import PlainMapping
+
 # A user and a password before a host, and the words that name a password in other addresses. Too
 # much is hidden rather than too little: a password may hold any sign.
 _BEFORE_HOST = re.compile(r"(/[^\s/@:'\"]*):[^\n]*@")
@@ -184,7 +186,7 @@ class Remedy:
     """
 
     words: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: PlainMapping = field(default_factory=dict)
     asks: str = ""
     change: str = ""
 

@@ -7,7 +7,7 @@ no network. Numbers that do not exist are shown as a dash.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet import __version__
+from discreet.plain import PlainMapping
 from discreet.text import PREVIEW_ROWS, minus
 from discreet.words import ENGLISH
 
@@ -118,7 +119,7 @@ def _show(value: Any, digits: int) -> tuple[str, str]:
 
 def write_page(
     template: str,
-    values: Mapping[str, Any],
+    values: PlainMapping,
     *,
     styles: Sequence[str] = ("style.css",),
     scripts: Sequence[str] = ("table.js", "picture.js"),
@@ -145,7 +146,7 @@ def write_page(
     return render(template, {**values, **ours})
 
 
-def render(template: str, values: Mapping[str, Any]) -> str:
+def render(template: str, values: PlainMapping) -> str:
     """Return a template filled in; every value is escaped where it is shown."""
     return _templates().get_template(template).render({**values, "version": __version__})
 

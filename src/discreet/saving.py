@@ -22,6 +22,7 @@ from discreet.atomic import write_text
 from discreet.checking import checked
 from discreet.errors import BadResponses, BadUsage
 from discreet.names import NumberName, name_id
+from discreet.plain import PlainDict
 from discreet.schema import SchemaError, make_checked, read_as
 
 if TYPE_CHECKING:  # results load NumPy; the command line, which shows help, does not
@@ -93,7 +94,7 @@ class Kept:
         return cast(Self, make_result(path, stored))
 
 
-def read_json(path: str | PathLike[str], *formats: str) -> dict[str, Any]:
+def read_json(path: str | PathLike[str], *formats: str) -> PlainDict:
     """Return a JSON document of one of these formats; refuse another one, or another version."""
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))

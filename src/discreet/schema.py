@@ -24,6 +24,8 @@ from enum import Enum
 from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from discreet.plain import PlainDict, PlainMapping
+
 #: Whole numbers of a document fit into 64 bits.
 LARGEST_INT = (1 << 63) - 1
 #: Larger numbers overflow in the next step of a computation; none of ours comes near.
@@ -132,7 +134,7 @@ Positive = Annotated[float, Within(5e-324, HUGE)]
 class Scope:
     """Fields that rules refer to: those of the document so far, and those of the caller."""
 
-    def __init__(self, values: Mapping[str, Any], outer: Scope | None = None) -> None:
+    def __init__(self, values: PlainMapping, outer: Scope | None = None) -> None:
         self.values, self._outer = dict(values), outer
         self._names: dict[str, frozenset[Any]] = {}
 
@@ -189,15 +191,15 @@ def read_as(kind: Any, plain: Any, name: str, **context: Any) -> Any:
 
 
 def read_fields(
-    kinds: Mapping[str, Any], plain: Any, name: str, *, optional: Sequence[str] = (), **context: Any
-) -> dict[str, Any]:
+    kinds: PlainMapping, plain: Any, name: str, *, optional: Sequence[str] = (), **context: Any
+) -> PlainDict:
     """Return the fields of an object that are declared one by one; all of them and no other."""
     return _read_fields(kinds, plain, name, Scope(context), optional)
 
 
 def _read_fields(
-    kinds: Mapping[str, Any], plain: Any, location: str, outer: Scope, optional: Sequence[str]
-) -> dict[str, Any]:
+    kinds: PlainMapping, plain: Any, location: str, outer: Scope, optional: Sequence[str]
+) -> PlainDict:
     if not isinstance(plain, Mapping):
         raise _refuse(location, plain, "an object")
     for name in plain:
@@ -341,7 +343,7 @@ def _read_class(kind: type, plain: Any, location: str, scope: Scope) -> Any:
     return make_checked(kind, _read_fields(hints, plain, location, scope, optional), location)
 
 
-def make_checked(kind: Any, values: Mapping[str, Any], location: str) -> Any:
+def make_checked(kind: Any, values: PlainMapping, location: str) -> Any:
     """Return an object of a dataclass, or refuse fields that contradict each other."""
     try:
         instance = kind(**values)
@@ -354,7 +356,7 @@ def make_checked(kind: Any, values: Mapping[str, Any], location: str) -> Any:
 
 
 @cache
-def list_dataclass_fields(kind: type[Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+def list_dataclass_fields(kind: type[Any]) -> tuple[PlainDict, tuple[str, ...]]:
     """Return the fields of a dataclass with their annotations, and which may be left out."""
     hints = get_type_hints(kind, include_extras=True)
     settable = {field.name: field for field in fields(kind) if field.init}

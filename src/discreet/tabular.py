@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet.errors import escape_controls
 from discreet.names import restore_ids
+from discreet.plain import PlainDict, PlainMapping
 from discreet.saving import Kept
 from discreet.schema import AtLeast, EqualLengths, read_as
 from discreet.text import PREVIEW_ROWS, count_of
@@ -65,7 +66,7 @@ def find_rows(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
     return [row_of.get(name, -1) for name in wanted]
 
 
-def make_table(columns: Mapping[str, Any]) -> pa.Table:
+def make_table(columns: PlainMapping) -> pa.Table:
     """Return columns as an Arrow table; ids that were numbers are numbers again."""
     import pyarrow as pa
 
@@ -98,7 +99,7 @@ class Tabular(Kept):
         if cls.__repr__ is object.__repr__:
             cls.__repr__ = brief_repr  # type: ignore[method-assign]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlainDict:
         """Return the table as plain columns; a single number is a column of one row."""
         raise NotImplementedError
 
@@ -228,7 +229,7 @@ class AnalysisTable(Tabular):
         return len(next(iter(self.columns.values())))
 
 
-def _list_cells(columns: Mapping[str, Any]) -> Columns:
+def _list_cells(columns: PlainMapping) -> Columns:
     """Return columns; single values make one row, in which a list is the cell of its sentences."""
     if all(isinstance(values, list) for values in columns.values()):
         return dict(columns)
@@ -239,7 +240,7 @@ def _list_cells(columns: Mapping[str, Any]) -> Columns:
     }  # fmt: skip
 
 
-def _count_rows(columns: Mapping[str, Any]) -> int:
+def _count_rows(columns: PlainMapping) -> int:
     return max((len(one) if isinstance(one, list) else 1 for one in columns.values()), default=0)
 
 

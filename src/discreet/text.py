@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from discreet.errors import escape_controls, escape_json
+from discreet.plain import PlainMapping
 from discreet.words import ENGLISH, Language
 
 #: Rows of a table in a notebook or a text: more would bury what comes next.
@@ -133,7 +134,7 @@ def read_cell(text: str) -> str:
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
-def json_text(document: Mapping[str, Any], *, ascii_only: bool = False) -> str:
+def json_text(document: PlainMapping, *, ascii_only: bool = False) -> str:
     """Return a JSON document with one line for each key and for each entry of a list.
 
     The entries themselves stay on one line: easy to read, and several times faster than the

@@ -16,6 +16,7 @@ import numpy as np
 
 from discreet.coding.ids import spell_ids
 from discreet.coding.reading import Reading
+from discreet.plain import PlainMapping
 from discreet.text import count_of
 from discreet.types import Int32Array, Int64Array, Texts
 
@@ -68,7 +69,7 @@ class Ratings:
         item: Any,
         score: Any,
         *,
-        facets: Mapping[str, Any],
+        facets: PlainMapping,
         items: Sequence[str] | None = None,
         levels: Mapping[str, Sequence[str]] | None = None,
         lowest: int = 0,
@@ -112,9 +113,7 @@ class Ratings:
         return len(self.score)
 
     @classmethod
-    def from_rows(
-        cls, rows: Int32Array, lowest: int, levels: Mapping[str, Any], **about: Any
-    ) -> Self:
+    def from_rows(cls, rows: Int32Array, lowest: int, levels: PlainMapping, **about: Any) -> Self:
         """Make ratings of rows of codes: person, item, score as the data have it, facets."""
         person, item, score, *codes = rows.T
         facets = dict(zip(levels, codes, strict=True))

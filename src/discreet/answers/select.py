@@ -28,6 +28,7 @@ from discreet.counts.planes import AnswerStore, BitPlanes, Nodes, SparseRows, St
 from discreet.errors import BadResponses, BadUsage
 from discreet.jit import worth_compiling
 from discreet.names import restore_ids
+from discreet.plain import PlainMapping
 from discreet.secure import RandomSource
 from discreet.tabular import make_frame
 from discreet.text import name_some
@@ -389,7 +390,7 @@ def join_stores(parts: Sequence[Responses], steps: Mapping[str, int]) -> AnswerS
     return store_steps(person, item, code, before, tuple(steps.values()))
 
 
-def list_table_columns(responses: Responses, layout: Layout) -> Mapping[str, Any]:
+def list_table_columns(responses: Responses, layout: Layout) -> PlainMapping:
     """Return the columns of a long or a wide table."""
     if layout not in ("long", "wide"):
         raise BadUsage(f"layout must be 'long' or 'wide', found {layout!r}")

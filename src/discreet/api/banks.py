@@ -18,6 +18,7 @@ import numpy as np
 from discreet.coding.reading import Reading
 from discreet.errors import BadBudget, BadResponses, BadUsage
 from discreet.names import read_names
+from discreet.plain import PlainDict
 from discreet.privacy.accounting import Guarantee
 from discreet.results.thresholds import CATEGORIES, Thresholds, pad_steps
 from discreet.saving import read_value
@@ -136,7 +137,7 @@ def _check_ladder(
             )
 
 
-def _read_head(path: Path, line: str) -> dict[str, Any]:
+def _read_head(path: Path, line: str) -> PlainDict:
     try:
         head = json.loads(line.removeprefix("#"))
     except ValueError:

@@ -6,14 +6,15 @@ estimate is confidential: nothing here protects the persons.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import Any, Unpack, cast
 
 from discreet.answers.matrices import MATRIX_WORDS, is_matrix, read_matrix
 from discreet.answers.protocol import Answers
+from discreet.answers.routed import RoutingDesign
 from discreet.answers.survey import DesignWords, state_design
 from discreet.choices import Ability, Engine, Method, Model, Within
 from discreet.coding.reading import FitWords, Reading, ReadingWords
@@ -22,10 +23,8 @@ from discreet.counts.matrix import NoRoom
 from discreet.errors import LOG, BadResponses, BadUsage, OutOfReach, name_source
 from discreet.models.calibrate import calibrate
 from discreet.models.methods import AUTO
+from discreet.plain import PlainDict, PlainMapping
 from discreet.results.estimate import Estimate
-
-if TYPE_CHECKING:
-    from discreet.answers.routed import RoutingDesign
 
 
 def fit(
@@ -41,7 +40,7 @@ def fit(
     facets: str | Sequence[str] = (),
     structure: str | None = None,
     within: Within = "auto",
-    features: Mapping[str, Any] | None = None,
+    features: PlainMapping | None = None,
     refits: int = 0,
     weight: str | None = None,
     strata: str | None = None,
@@ -49,7 +48,7 @@ def fit(
     replicates: str | Sequence[str] | None = None,
     replication: str | None = None,
     keep_categories: bool = False,
-    split: Mapping[str, Any] | None = None,
+    split: PlainMapping | None = None,
     routing: RoutingDesign | None = None,
     **reading: Unpack[FitWords],
 ) -> Estimate:
@@ -160,7 +159,7 @@ def fit(
     """
     design = state_design(weight, strata, cluster, replicates, replication)
     LOG.info("fitting items of %s, method %s", name_source(data), method)
-    options: dict[str, Any] = {"method": method, "model": model, "ability": ability}
+    options: PlainDict = {"method": method, "model": model, "ability": ability}
     options |= {"standard_errors": standard_errors, "regularisation": regularisation}
     options["keep_categories"] = keep_categories
     if routing is not None:
@@ -188,7 +187,7 @@ def fit(
                 "and weigh the persons' measures"
             )
         anchors = _read_rated_anchors(anchors)
-        settings: dict[str, Any] = {"method": method, "model": model, "anchors": anchors}
+        settings: PlainDict = {"method": method, "model": model, "anchors": anchors}
         settings |= {"standard_errors": standard_errors}
         settings |= {
             "structure": structure,
@@ -238,7 +237,7 @@ def _read_rated_anchors(anchors: Any) -> Any:
 
 def _split_answers(
     data: Any,
-    split: Mapping[str, Any],
+    split: PlainMapping,
     model: Model,
     reading: FitWords,
     design: DesignWords,
@@ -259,14 +258,14 @@ def _split_answers(
     return split_items(load_answers(data, words, like=anchors), split)
 
 
-def _is_open(data: Any, engine: Engine, reading: Mapping[str, Any]) -> bool:
+def _is_open(data: Any, engine: Engine, reading: PlainMapping) -> bool:
     """Say whether nothing has to be opened: answers, or an array and words about its values."""
     if isinstance(data, Answers):
         return not reading and engine == "auto"
     return engine in ("auto", "memory") and is_matrix(data) and reading.keys() <= MATRIX_WORDS
 
 
-def _take_answers(data: Any, model: Model, reading: Mapping[str, Any]) -> Answers:
+def _take_answers(data: Any, model: Model, reading: PlainMapping) -> Answers:
     if isinstance(data, Answers):
         return data
     words = dict(reading) if model == AUTO else {**reading, "model": model}
@@ -277,8 +276,8 @@ def _fit_ratings(
     data: Any,
     facets: str | Sequence[str],
     engine: Engine,
-    reading: Mapping[str, Any],
-    settings: Mapping[str, Any],
+    reading: PlainMapping,
+    settings: PlainMapping,
 ) -> Estimate:
     """Open ratings and fit them."""
     from discreet.models.facets.fit import FacetRequest, fit_facets  # loads SciPy and numba
@@ -290,7 +289,7 @@ def _fit_ratings(
 
 
 def _fit_sparsely(
-    data: Any, engine: Engine, reading: Mapping[str, Any], settings: Mapping[str, Any]
+    data: Any, engine: Engine, reading: PlainMapping, settings: PlainMapping
 ) -> Estimate | None:
     """Fit a long table by the pairs of answers that occur; None if it is none."""
     try:

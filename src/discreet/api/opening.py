@@ -17,6 +17,7 @@ from discreet.answers.protocol import Answers
 from discreet.coding.reading import FitWords, ReadingWords
 from discreet.errors import BadUsage
 from discreet.items.groups import SCORE_SPLITS
+from discreet.plain import PlainDict, PlainMapping
 from discreet.readers.calibrations import read_calibration
 from discreet.readers.opening import load_answers, name_model
 from discreet.readers.testlets import read_testlets
@@ -62,7 +63,7 @@ def opens(function: Callable[..., Result]) -> Opening[Result]:
     return call
 
 
-def _open_ratings(arguments: dict[str, Any], reading: dict[str, Any], name: str) -> None:
+def _open_ratings(arguments: PlainDict, reading: PlainDict, name: str) -> None:
     """Put ratings and what is known of items and raters as answers and their calibration."""
     from discreet.items.raters.crossing import cross_ratings  # loads numba
     from discreet.readers.ratings import read_rated
@@ -72,7 +73,7 @@ def _open_ratings(arguments: dict[str, Any], reading: dict[str, Any], name: str)
     arguments["responses"], arguments[name] = cross_ratings(ratings, estimate)
 
 
-def _open_answers(arguments: dict[str, Any], reading: dict[str, Any], name: str) -> None:
+def _open_answers(arguments: PlainDict, reading: PlainDict, name: str) -> None:
     """Put answers in memory in the place of what holds them, and testlets of their column."""
     source = arguments["responses"]
     if hasattr(source, "to_responses"):
@@ -105,7 +106,7 @@ def _declare(declared: Signature, words: type | None) -> Signature:
     return declared.replace(parameters=parameters)
 
 
-def _name_columns(arguments: Mapping[str, Any]) -> list[str]:
+def _name_columns(arguments: PlainMapping) -> list[str]:
     """Return the columns that arguments name; labels of persons name none."""
     groups, regress = arguments.get("groups"), arguments.get("regress", ())
     is_column = isinstance(groups, str) and groups not in SCORE_SPLITS

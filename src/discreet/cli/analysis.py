@@ -37,6 +37,7 @@ from discreet.cli.output import (
     working,
 )
 from discreet.errors import BadUsage
+from discreet.plain import PlainDict
 from discreet.tabular import Columns
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ def _list_tables(
     return tables
 
 
-def _describe_scores(scores: PersonScores, scale: Scale | None) -> dict[str, Any]:
+def _describe_scores(scores: PersonScores, scale: Scale | None) -> PlainDict:
     prior, effects = scores.prior, scores.regression
     regression = {} if effects is None else {"regression": list_rows(effects.to_dict())}
     return {
@@ -299,7 +300,7 @@ def dif(
 
     resolved = None
     with working("Comparing groups"):
-        words: dict[str, Any] = {**vars(options), "anchors": split_names(options.anchors) or None}
+        words: PlainDict = {**vars(options), "anchors": split_names(options.anchors) or None}
         if resolve:
             del words["by_step"]
             resolved = resolve_dif(responses, groups[0], **words, model=reading.model)
@@ -352,7 +353,7 @@ def _print_resolved(resolved: ResolvedDif) -> None:
     )
 
 
-def _describe_dif(group: str, table: DifTable) -> dict[str, Any]:
+def _describe_dif(group: str, table: DifTable) -> PlainDict:
     names = ("reference", "persons", "adjustment", "level", "method", "choice", "test")
     omnibus = [] if table.omnibus is None else list_rows(table.omnibus.to_dict())
     return {

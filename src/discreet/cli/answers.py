@@ -37,6 +37,7 @@ from discreet.cli.output import (
     working,
 )
 from discreet.errors import BadUsage, hide_passwords, looks_like_address
+from discreet.plain import PlainDict
 from discreet.tables.options import READING_FIELDS
 
 if TYPE_CHECKING:
@@ -307,7 +308,7 @@ def inspect_answers(source: str, reading: ReadingOptions) -> Inspection:
     return Inspection(hide_passwords(describe_source(source)), plan_reading(reading))
 
 
-def list_stated(reading: ReleaseReading) -> dict[str, Any]:
+def list_stated(reading: ReleaseReading) -> PlainDict:
     """Return the options that were typed as keywords of the readers."""
     defaults = list_words(type(reading)())
     words = list_words(reading)
@@ -317,9 +318,9 @@ def list_stated(reading: ReleaseReading) -> dict[str, Any]:
     return stated
 
 
-def list_words(reading: ReleaseReading) -> dict[str, Any]:
+def list_words(reading: ReleaseReading) -> PlainDict:
     """Return the options as keywords of the readers."""
-    parsed_options: dict[str, Any] = {
+    parsed_options: PlainDict = {
         "missing": _split_codes(reading.missing),
         "reverse": split_names(reading.reverse),
     }
@@ -332,7 +333,7 @@ def list_words(reading: ReleaseReading) -> dict[str, Any]:
     return {**vars(reading), **parsed_options}
 
 
-def list_rating_words(reading: ReadingOptions) -> dict[str, Any]:
+def list_rating_words(reading: ReadingOptions) -> PlainDict:
     """Return the options that were typed as keywords of the reader of ratings."""
     from discreet.coding.reading import READING_DEFAULTS
     from discreet.readers.ratings import USEFUL_WORDS

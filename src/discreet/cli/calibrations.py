@@ -17,6 +17,7 @@ from discreet.cli.output import note, print_columns
 from discreet.errors import BadUsage
 from discreet.hints import check_choice_name
 from discreet.names import spell_path
+from discreet.plain import PlainDict
 from discreet.tabular import Columns
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def add_scaled(columns: Mapping[str, list[Any]], scale: Scale | None) -> Columns
     return {**columns} if scale is None else scale.add_to(columns)
 
 
-def name_scale(scale: Scale | None) -> dict[str, Any]:
+def name_scale(scale: Scale | None) -> PlainDict:
     """Return what JSON documents say of the scale: nothing where there is none."""
     return {} if scale is None else {"scale": vars(scale)}
 

@@ -72,6 +72,7 @@ from discreet.cli.output import (
     working,
 )
 from discreet.errors import AssumedReading, BadResponses, BadUsage
+from discreet.plain import PlainDict
 from discreet.tabular import Columns
 
 if TYPE_CHECKING:
@@ -386,7 +387,7 @@ def _run_check(file: str, method: str, reading: ReadingOptions) -> ModelCheck:
         return check_model(responses, estimate)
 
 
-def _describe_check(model_check: ModelCheck) -> dict[str, Any]:
+def _describe_check(model_check: ModelCheck) -> PlainDict:
     return {
         "persons": model_check.estimate.persons,
         "items": len(model_check.estimate.items),
@@ -562,7 +563,7 @@ def _report_release(bundle: Path, out: Path | None, *, force: bool) -> None:
 
 def _read_test(
     file: Path, title: str | None, target: Scale | ScaleTarget | None
-) -> tuple[Diagnosis, dict[str, Any]]:
+) -> tuple[Diagnosis, PlainDict]:
     """Return the test of a calibration that was kept, and the heading of its report."""
     from discreet.report.calibration import read_document
     from discreet.report.diagnosis import diagnose_test
@@ -607,7 +608,7 @@ def _test_answers(
     return diagnose_test(estimate, study), scale
 
 
-def _write_report(path: Path, test: Diagnosis, heading: dict[str, Any]) -> None:
+def _write_report(path: Path, test: Diagnosis, heading: PlainDict) -> None:
     from discreet.report.page import write_diagnosis
 
     write_text(path, write_diagnosis(test, **heading))

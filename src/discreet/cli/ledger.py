@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,7 @@ from discreet.cli.output import (
 )
 from discreet.cli.release import DeliveryOptions, state_reading
 from discreet.errors import BadUsage
+from discreet.plain import PlainDict, PlainMapping
 from discreet.text import json_text
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ def report_spending(
     from discreet.privacy.ledger import Ledger
     from discreet.report.spending import describe_spending, write_spending_page, write_spending_text
 
-    ways: dict[str, Callable[[Mapping[str, Any]], str]]
+    ways: dict[str, Callable[[PlainMapping], str]]
     ways = {".html": write_spending_page, ".md": write_spending_text, ".json": json_text}
     if out is not None:
         if out.suffix not in ways:
@@ -211,7 +212,7 @@ def report_spending(
 FINISHED = {"completed": "yes", "void": "void"}
 
 
-def _print_history(entries: list[dict[str, Any]]) -> None:
+def _print_history(entries: list[PlainDict]) -> None:
     if not entries:
         say("No release yet.")
         return

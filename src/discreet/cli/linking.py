@@ -36,6 +36,7 @@ from discreet.cli.output import (
     working,
 )
 from discreet.errors import BadUsage
+from discreet.plain import PlainDict
 from discreet.text import minus, name_some
 
 if TYPE_CHECKING:
@@ -372,7 +373,7 @@ def _read_period(file: Path, reading: ReadingOptions) -> Any:
     return read_answers(str(file), reading) if stored_calibration is None else stored_calibration
 
 
-def _drift_document(trends: Drift) -> dict[str, Any]:
+def _drift_document(trends: Drift) -> PlainDict:
     columns = trends.to_dict()
     rows = list_rows({name: columns[name] for name in DRIFT_COLUMNS})
     for row, values in zip(rows, trends.difficulty.T.tolist(), strict=True):
@@ -402,7 +403,7 @@ def _print_drift(trends: Drift) -> None:
     print_columns(columns, DRIFT_COLUMNS)
 
 
-def _link_document(linkage: Link) -> dict[str, Any]:
+def _link_document(linkage: Link) -> PlainDict:
     names = ("shift", "se", "shift_all", "se_all", "scatter", "correlation", "spread_ratio")
     numbers = {name: getattr(linkage, name) for name in names}
     return {**numbers, linkage.by: list_rows(linkage.to_dict())}

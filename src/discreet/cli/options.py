@@ -27,6 +27,7 @@ from discreet import __version__
 from discreet.choices import Relation
 from discreet.cli.output import be_quiet, check_writable, guard, show_result, write_tables
 from discreet.errors import refuse_address
+from discreet.plain import PlainDict
 from discreet.privacy.mechanisms import MECHANISMS, mechanisms_for
 from discreet.tabular import Columns
 
@@ -118,7 +119,7 @@ class ResultOptions:
         """Write confidential tables where that was asked for, and return their paths."""
         return [] if self.out is None else write_tables(self.out, tables)
 
-    def show(self, document: dict[str, Any], show: Callable[[], None]) -> None:
+    def show(self, document: PlainDict, show: Callable[[], None]) -> None:
         """Print the result: a JSON document, or for readers."""
         show_result(document, show, as_json=self.as_json)
 

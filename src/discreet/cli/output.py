@@ -50,6 +50,7 @@ from discreet.errors import (
     saying_it_otherwise,
     write_line,
 )
+from discreet.plain import PlainDict, PlainMapping
 from discreet.tabular import Columns
 from discreet.text import json_text
 
@@ -187,13 +188,13 @@ def speaking() -> Iterator[None]:
         _quiet.reset(before)
 
 
-def print_json(document: Mapping[str, Any]) -> None:
+def print_json(document: PlainMapping) -> None:
     """Print one JSON document; numbers that do not exist become null."""
     encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "")
     print(json_text(document, ascii_only=encoding != "utf8"))
 
 
-def show_result(document: Mapping[str, Any], show: Callable[[], None], *, as_json: bool) -> None:
+def show_result(document: PlainMapping, show: Callable[[], None], *, as_json: bool) -> None:
     """Print a result: a JSON document, or for readers."""
     if as_json:
         print_json(document)
@@ -252,7 +253,7 @@ def print_columns(
     )
 
 
-def list_rows(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+def list_rows(columns: Mapping[str, Sequence[Any]]) -> list[PlainDict]:
     """Return columns as rows, as JSON documents have them."""
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 

@@ -41,6 +41,7 @@ from discreet.cli.options import (
 )
 from discreet.cli.output import list_rows, note, print_columns, say, show_result
 from discreet.errors import BadUsage
+from discreet.plain import PlainDict
 from discreet.text import name_some
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class ReleaseTerms:
     because: Annotated[str | None, rare("TEXT", "Why it replaces that version.")] = None
     audit: Annotated[Path | None, rare("FILE", "Output of `discreet audit --json`.")] = None
 
-    def list_stated(self) -> dict[str, Any]:
+    def list_stated(self) -> PlainDict:
         """Return what was stated, by the keywords of :func:`discreet.release`."""
         words = _list_stated(self)
         texts = {own: words.pop(name) for name, own in TEXTS.items() if name in words}
@@ -133,7 +134,7 @@ TEXTS = {
 }
 
 
-def _list_stated(options: Any) -> dict[str, Any]:
+def _list_stated(options: Any) -> PlainDict:
     values = vars(options).items()
     return {name: value for name, value in values if value is not None and value is not False}
 
@@ -239,7 +240,7 @@ class DeliveryOptions:
     as_json: AsJson = False
 
     @property
-    def place(self) -> dict[str, Any]:
+    def place(self) -> PlainDict:
         """What a release takes of it."""
         return {"out": self.out, "force": self.force}
 
@@ -290,7 +291,7 @@ def state_release(
     return read_spec(words, kind=study.KIND, file=terms.spec)
 
 
-def _name_groups(words: dict[str, Any]) -> dict[str, Any]:
+def _name_groups(words: PlainDict) -> PlainDict:
     """Return the groups of ``--dif`` or ``--means`` as Python has them."""
     names = ("dif", "groups", "means", "calibration", "least")
     dif, groups, means, calibration, least = (words.pop(name, None) for name in names)
@@ -314,7 +315,7 @@ def _name_groups(words: dict[str, Any]) -> dict[str, Any]:
 TOLD = ("lowest", "model")
 
 
-def state_reading(reading: Any) -> dict[str, Any]:
+def state_reading(reading: Any) -> PlainDict:
     """Return what the options state about reading, apart from what the item list is told."""
     words = list_words(reading) if isinstance(reading, ReleaseReading) else vars(reading)
     usual = vars(type(reading)())
@@ -419,7 +420,7 @@ def _say_delivered(released: Published, out: Path) -> str:
     return f"The release is complete: {out} holds the bundle{paid}. {DO_NOT_REPEAT}"
 
 
-def _release_document(released: Published) -> dict[str, Any]:
+def _release_document(released: Published) -> PlainDict:
     from discreet.publishing.group_differences import PrivateDif
     from discreet.report.formats import list_thresholds
 

@@ -46,6 +46,7 @@ from discreet.cli.output import (
 )
 from discreet.cli.release import print_release
 from discreet.errors import BadUsage
+from discreet.plain import PlainDict
 from discreet.tabular import Columns
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def _suffix(out: Path) -> str:
     )
 
 
-def _write_truth(path: Path, sample: Simulation, setting: dict[str, Any]) -> None:
+def _write_truth(path: Path, sample: Simulation, setting: PlainDict) -> None:
     responses = sample.responses
     document = {
         **setting,
@@ -335,7 +336,7 @@ def plan(
     if target_top is not None and top is None:
         raise BadUsage("--target-top is a share of the K hardest items; give --top K too")
     overlap = None if target_top is None or top is None else (top, target_top)
-    words: dict[str, Any] = vars(study)  # names of mechanisms and designs are checked there
+    words: PlainDict = vars(study)  # names of mechanisms and designs are checked there
     predicted = make(**words, target_overlap=overlap)
     conclude(predicted.warnings)
     document = predicted.to_dict()

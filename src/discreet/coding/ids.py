@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from discreet.errors import BadResponses, BadUsage
 from discreet.names import NumberName, are_numbers, name_id, settle_names
+from discreet.plain import PlainMapping
 from discreet.types import FloatArray, Int64Array, Texts
 
 
@@ -79,7 +80,7 @@ def make_ids(persons: Any, n_persons: int) -> Texts:
     return ids
 
 
-def check_groups(groups: Mapping[str, Any], n_persons: int) -> Mapping[str, Texts]:
+def check_groups(groups: PlainMapping, n_persons: int) -> Mapping[str, Texts]:
     """Return group columns as read-only arrays of text, one entry per person."""
     checked: dict[str, Texts] = {}
     for name, values in groups.items():

@@ -15,6 +15,7 @@ from typing import Any
 
 from discreet.coding.values import MISSING_WORDS, spell
 from discreet.errors import BadUsage
+from discreet.plain import PlainMapping
 
 Words = tuple[str, ...]
 
@@ -62,7 +63,7 @@ class KeyFile:
 
 
 #: What users give for a key.
-KeyLike = str | os.PathLike[str] | Mapping[str, Any] | Key | KeyFile | None
+KeyLike = str | os.PathLike[str] | PlainMapping | Key | KeyFile | None
 
 
 def make_key(source: Any) -> Key | KeyFile:

@@ -21,6 +21,7 @@ from discreet.coding.steps import AskedSteps, CategoryScale, make_asked
 from discreet.coding.values import BAD, MISSING, Codes, ValueScoring, make_scoring, split_missing
 from discreet.errors import BadUsage, Remedy, name_source
 from discreet.hints import suggest
+from discreet.plain import PlainDict, PlainMapping
 
 REPEATS: tuple[str, ...] = get_args(Repeats)
 
@@ -187,7 +188,7 @@ class Reading:
     blank: Blank = "missing"
     invalid: Invalid = "error"
     filter: str | None = None
-    merge: Mapping[str, Any] | None = None
+    merge: PlainMapping | None = None
 
     assumed: tuple[Detected, ...] = field(default=(), compare=False, repr=False)
     unclear: tuple[TableFinding, ...] = field(default=(), compare=False, repr=False)
@@ -288,7 +289,7 @@ class Reading:
     # -- what is stated ---------------------------------------------------------------------
 
     @property
-    def stated(self) -> dict[str, Any]:
+    def stated(self) -> PlainDict:
         """The fields that differ from their defaults, by name."""
         plain = Reading()
         values = {name: getattr(self, name) for name in READING_DEFAULTS}
@@ -473,7 +474,7 @@ class StepWords(TypedDict, total=False):
     steps: int | Mapping[str, int] | None
     lowest: int | None
     reverse: str | Sequence[str]
-    merge: Mapping[str, Any] | None
+    merge: PlainMapping | None
 
 
 class ListedWords(TypedDict, total=False):
@@ -508,7 +509,7 @@ class FitWords(ListedWords, total=False):
 
     steps: int | Mapping[str, int] | None
     lowest: int | None
-    merge: Mapping[str, Any] | None
+    merge: PlainMapping | None
     header_rows: int
     drop_rows: int | str | Sequence[int | str]
     key_row: int | str | None
@@ -532,7 +533,7 @@ class ReadingWords(FitWords, total=False):
 
 
 #: What every field is if nobody states it.
-READING_DEFAULTS: Mapping[str, Any] = {
+READING_DEFAULTS: PlainMapping = {
     entry.name: entry.default
     for entry in fields(Reading)
     if entry.name in ReadingWords.__annotations__
@@ -543,7 +544,7 @@ READING_DEFAULTS: Mapping[str, Any] = {
 DESIGN_WORDS = frozenset({"weight", "strata", "cluster", "replicates", "replication"})
 
 
-def check_words(words: Mapping[str, Any]) -> None:
+def check_words(words: PlainMapping) -> None:
     """Refuse a keyword that no reader knows, and name one that is spelt alike."""
     known = ReadingWords.__annotations__
     unknown = sorted(words.keys() - known.keys())
@@ -556,7 +557,7 @@ def check_words(words: Mapping[str, Any]) -> None:
         raise BadUsage(f"there is no keyword {keywords}= for reading answers. {hint}")
 
 
-def join_words(words: Mapping[str, Any]) -> Reading:
+def join_words(words: PlainMapping) -> Reading:
     """Return the reading that keywords state; those beside ``reading`` replace its fields.
 
     Examples

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import BadResponses, Remedy, escape_controls
+from discreet.plain import PlainMapping
 
 #: Delimiters that are hard to type, as options name them.
 DELIMITER_WORDS = {"\t": "tab", " ": "space"}
@@ -23,9 +24,7 @@ JOINTS = (", say so with", ", say", " with", ":")
 REPEATED = ("ignore", "group", "keep", "sheet")
 
 
-def make_remedy(
-    before: str, options: Mapping[str, Any], after: str = "", *, asks: str = ""
-) -> Remedy:
+def make_remedy(before: str, options: PlainMapping, after: str = "", *, asks: str = "") -> Remedy:
     """Return a remedy whose sentence names what it sets.
 
     Parameters
@@ -51,7 +50,7 @@ def make_remedy(
     return Remedy(words, dict(options), asks, before.removesuffix(joint))
 
 
-def spell_python(options: Mapping[str, Any]) -> list[str]:
+def spell_python(options: PlainMapping) -> list[str]:
     """Return keywords as they are typed in Python."""
     return [f"{name}={_python_value(name, value)}" for name, value in options.items()]
 
@@ -63,7 +62,7 @@ def _python_value(name: str, value: Any) -> str:
     return f"'{value}'" if isinstance(value, str) and name != "missing" else repr(value)
 
 
-def spell_command(options: Mapping[str, Any]) -> list[str]:
+def spell_command(options: PlainMapping) -> list[str]:
     """Return keywords as words of a command line.
 
     Examples
@@ -191,7 +190,7 @@ class TableFinding:
     marked: int | None = 0
 
     @property
-    def proposed(self) -> Mapping[str, Any]:
+    def proposed(self) -> PlainMapping:
         """What is proposed: the change of the reading of the marked answer, if there is one."""
         return self.answers[self.marked].options if self.answers and self.marked is not None else {}
 
@@ -200,7 +199,7 @@ class TableFinding:
         """The field that only the user knows, where the first answer asks for one."""
         return self.answers[0].asks if self.answers else ""
 
-    def is_settled(self, options: Mapping[str, Any]) -> bool:
+    def is_settled(self, options: PlainMapping) -> bool:
         """Say whether what is stated answers the question."""
         columns = {one for name in ROLE_FIELDS for one in list_values(options.get(name))}
         is_about_columns = self.field in ROLE_FIELDS and {*self.cells} <= columns

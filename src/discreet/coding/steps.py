@@ -20,6 +20,7 @@ from discreet.coding.remedies import Detected, capitalise, join_remedies, make_r
 from discreet.coding.values import EVERYWHERE, as_number, spell
 from discreet.errors import LOG, BadResponses, BadUsage, Remedy
 from discreet.hints import check_choice_name
+from discreet.plain import PlainMapping
 from discreet.text import name_some
 
 #: Categories of an item, such as pain from 0 to 10. A release takes one less.
@@ -471,7 +472,7 @@ def _name_slip(value: int) -> list[Remedy]:
     ]
 
 
-def _check_named(tallies: Mapping[str, Any], options: AskedSteps) -> None:
+def _check_named(tallies: PlainMapping, options: AskedSteps) -> None:
     for option, names in (
         ("reverse", options.reverse), ("merge", options.merge), ("steps", options.steps)
     ):  # fmt: skip

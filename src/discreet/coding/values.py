@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.errors import BadUsage
+from discreet.plain import PlainMapping
 
 MISSING = -1
 BAD = -2
@@ -84,7 +85,7 @@ class ValueScoring:
 
 
 #: One code for a missing answer, or several; or codes by column, with "*" for all columns.
-Codes = str | float | Iterable[str | float] | Mapping[str, Any]
+Codes = str | float | Iterable[str | float] | PlainMapping
 
 #: Stands for all columns where codes are given by column.
 EVERYWHERE = "*"

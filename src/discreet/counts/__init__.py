@@ -8,11 +8,10 @@ it, so it never crosses the wall without noise.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from discreet.counts.folds import (
 from discreet.counts.matrix import ComparisonCounts, PairMatrix, Recoding, is_sparse, prefers_sparse
 from discreet.errors import BadResponses, BadUsage
 from discreet.names import name_id, restore_ids, settle_names
+from discreet.plain import PlainDict, PlainMapping
 from discreet.saving import write_value
 from discreet.tabular import brief_repr
 from discreet.types import Int64Array, UInt64Array
@@ -100,7 +100,7 @@ class PairCounts:
     right: Int64Array
     persons: int
     weighting: str = UNWEIGHTED
-    note: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    note: PlainMapping = field(default_factory=dict, repr=False)
     folds: FoldCounts | None = field(default=None, repr=False)
     sketch: UInt64Array | None = field(default=None, repr=False)
     repeated: int = 0
@@ -269,7 +269,7 @@ class PairCounts:
             steps=steps,
         )
 
-    def save(self, path: str | PathLike[str], *, note: Mapping[str, Any] | None = None) -> None:
+    def save(self, path: str | PathLike[str], *, note: PlainMapping | None = None) -> None:
         """Write the counts to one file. The file is confidential, and says so.
 
         It appears whole or not at all, replaces what is there, and only its owner may read it.
@@ -282,7 +282,7 @@ class PairCounts:
             "repeated": self.repeated,
             **({} if self.is_binary else {"steps": self.steps}),
         }
-        arrays: dict[str, Any] = {"answers": self.answers, "right": self.right}
+        arrays: PlainDict = {"answers": self.answers, "right": self.right}
         if self.sketch is not None:
             arrays["sketch"] = self.sketch
         if self.folds is not None:
@@ -300,7 +300,7 @@ class PairCounts:
 
         header, arrays = read_archive(Path(path))
         kept_parts = ("persons", "weighting", "note", "repeated", "steps")
-        about: dict[str, Any] = {name: getattr(header, name) for name in kept_parts}
+        about: PlainDict = {name: getattr(header, name) for name in kept_parts}
         folds = None
         if header.folds is not None:
             parts = {name: arrays.pop(f"fold_{name}").astype(np.int64) for name in FOLD_PARTS}
@@ -347,7 +347,7 @@ def holds_counts(path: object) -> bool:
     return is_archive(Path(path))
 
 
-def _add_persons(ours: PairCounts, theirs: PairCounts) -> dict[str, Any]:
+def _add_persons(ours: PairCounts, theirs: PairCounts) -> PlainDict:
     """Add what two counts keep of their persons; a part that one of them lacks is lost."""
     folds = ours.folds and theirs.folds and ours.folds + theirs.folds
     sketch, common = None, 0

@@ -19,6 +19,7 @@ import numpy as np
 from discreet.atomic import staged
 from discreet.counts.matrix import is_sparse
 from discreet.errors import BadUsage
+from discreet.plain import PlainDict, PlainMapping
 from discreet.schema import Along, Count, Distinct, SchemaError, Within, read_as
 from discreet.types import Vector
 
@@ -48,9 +49,7 @@ QUICK = 1
 Arrays = dict[str, Vector]
 
 
-def write_archive(
-    path: Path, header: Mapping[str, Any], right_wrong: Any, arrays: Mapping[str, Any]
-) -> None:
+def write_archive(path: Path, header: PlainMapping, right_wrong: Any, arrays: PlainMapping) -> None:
     """Write a file that only its owner may read; it replaces what is there in one step."""
     parts = {"header": np.array(json.dumps({**_SIGNS, **header})), **arrays}
     if is_sparse(right_wrong):
@@ -71,7 +70,7 @@ _SIGNS = {
 
 def _write_parts(file: Path, parts: Mapping[str, Vector]) -> None:
     """Write what ``numpy.savez_compressed`` writes, array by array and quickly."""
-    options: dict[str, Any] = {"compression": zipfile.ZIP_DEFLATED, "compresslevel": QUICK}
+    options: PlainDict = {"compression": zipfile.ZIP_DEFLATED, "compresslevel": QUICK}
     with zipfile.ZipFile(file, "w", **options) as archive:
         for name, array in parts.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -112,7 +111,7 @@ class CountsHeader:
     persons: Count
     confidential: str = ""
     weighting: str = "unknown"
-    note: Mapping[str, Any] = field(default_factory=dict)
+    note: PlainMapping = field(default_factory=dict)
     repeated: Count = 0
     steps: Annotated[
         tuple[Annotated[int, Within(1, 99)], ...], Along("items", may_be_empty=True)

@@ -23,6 +23,7 @@ from discreet.counts.matrix import Recoding, item_of_nodes
 from discreet.counts.pairs import count_store
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage
+from discreet.plain import PlainDict
 from discreet.types import IndexArray, Int64Array, UInt64Array
 
 if TYPE_CHECKING:
@@ -303,7 +304,7 @@ class FoldSums:
             old[n_items:] = -1
             self.folds = self.folds.select(old)
 
-    def finish(self, items: int) -> dict[str, Any]:
+    def finish(self, items: int) -> PlainDict:
         """Return what was kept, for the counts of so many items."""
         self._grow(items)
         return {"folds": self.folds, "sketch": self.sketch}

@@ -40,6 +40,7 @@ from discreet.items.likelihood_ratios import ItemSplit, split_item
 from discreet.items.mantel_haenszel import match_scores
 from discreet.models.categories import RATING_SCALE, choose_model, leave_unused
 from discreet.models.methods import FitRequest
+from discreet.plain import PlainDict
 from discreet.results.estimate import two_sided_quantile
 from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.text import name_some
@@ -505,7 +506,7 @@ def _tabulate(
     level: float,
 ) -> DifTable:
     rows = compared.rows
-    columns: dict[str, Any] = {
+    columns: PlainDict = {
         name: np.concatenate([getattr(contrasts, name) for contrasts, _ in rows])
         for name in ("difference", "se", "z", "p_value", "anchor")
     }

@@ -41,6 +41,7 @@ from discreet.models.categories import (
 from discreet.models.conditional.estimator import find_maximum
 from discreet.models.conditional.maximise import ConditionalFit
 from discreet.models.connectivity import classify
+from discreet.plain import PlainDict
 from discreet.tabular import Columns, Tabular
 from discreet.text import count_of, name_some
 from discreet.types import BoolArray, FloatArray, IndexArray
@@ -160,9 +161,7 @@ def run_andersen(
     )
 
 
-def _compare_likelihoods(
-    everybody: Responses, split: Split, model: str, keep: bool
-) -> dict[str, Any]:
+def _compare_likelihoods(everybody: Responses, split: Split, model: str, keep: bool) -> PlainDict:
     together = find_maximum(everybody, model, keep)
     apart = []
     for label, part in split.pairs:
@@ -188,7 +187,7 @@ def judge_gain(statistic: float, degrees: int) -> DesignTest:
     return DesignTest(statistic, degrees, chi_squared_tail(statistic, degrees))
 
 
-def _compare_thresholds(split: Split, model: str, keep: bool) -> dict[str, Any]:
+def _compare_thresholds(split: Split, model: str, keep: bool) -> PlainDict:
     """Test that all groups have the same thresholds, under the sampling design."""
     from discreet.models.weighted import find_weighted_maximum
 
@@ -507,7 +506,7 @@ def compare_step_models(responses: Responses) -> StepModelTest:
     return StepModelTest(**parts, models=models, items=items, excluded=excluded, warnings=warnings)
 
 
-def _compare_step_likelihoods(answers: Responses, models: Sequence[str]) -> dict[str, Any]:
+def _compare_step_likelihoods(answers: Responses, models: Sequence[str]) -> PlainDict:
     fits = [find_maximum(answers, model) for model in models]
     statistic = 2 * (fits[0].log_likelihood - fits[1].log_likelihood)
     degrees = fits[0].free - fits[1].free
@@ -518,7 +517,7 @@ def _compare_step_likelihoods(answers: Responses, models: Sequence[str]) -> dict
     }
 
 
-def _compare_step_distances(answers: Responses) -> dict[str, Any]:
+def _compare_step_distances(answers: Responses) -> PlainDict:
     """Test that all items have the same distances of steps, under the sampling design."""
     from discreet.models.weighted import find_weighted_maximum
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from discreet.items.groups import take_group
 from discreet.items.likelihood_ratios import judge_gain, list_excluded, list_full, tell_excluded
 from discreet.models.categories import RATING_SCALE, choose_model, leave_unused, weigh_categories
 from discreet.models.conditional.estimator import find_maximum
+from discreet.plain import PlainDict
 from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.text import name_some
 from discreet.types import FloatArray, Int64Array
@@ -146,9 +147,7 @@ def run_martin_loef(
     )
 
 
-def _compare_likelihoods(
-    parts: Sequence[Responses], whole: Responses, model: str
-) -> dict[str, Any]:
+def _compare_likelihoods(parts: Sequence[Responses], whole: Responses, model: str) -> PlainDict:
     together, apart = find_maximum(whole, model), [find_maximum(part, model) for part in parts]
     # Free numbers of the laws of the scores and of the conditional fits, apart less together.
     highest = [sum(part.steps) for part in parts]
@@ -163,7 +162,7 @@ def _compare_likelihoods(
     }
 
 
-def _compare_by_design(parts: Sequence[Responses], whole: Responses, model: str) -> dict[str, Any]:
+def _compare_by_design(parts: Sequence[Responses], whole: Responses, model: str) -> PlainDict:
     """Test that parts measure the same, under the sampling design.
 
     Notes

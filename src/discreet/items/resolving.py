@@ -7,7 +7,7 @@ split. Confidential.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,13 +21,14 @@ from discreet.errors import BadUsage
 from discreet.items.dif import FEWEST_ANCHORS, Difference, DifTable, find_dif
 from discreet.items.groups import split_groups
 from discreet.models.calibrate import calibrate
+from discreet.plain import PlainDict, PlainMapping
 from discreet.results.estimate import Estimate
 from discreet.tabular import Columns, Tabular
 from discreet.text import name_some
 from discreet.types import Int8Array
 
 
-def split_items(responses: Responses, split: Mapping[str, Any]) -> Responses:
+def split_items(responses: Responses, split: PlainMapping) -> Responses:
     """Give some items a column of their own for every group. Confidential.
 
     Parameters
@@ -177,7 +178,7 @@ def resolve_dif(
     >>> bool(resolved.left.confirmed.any())
     False
     """
-    options: dict[str, Any] = {"test": test, "reference": reference, "adjustment": adjustment}
+    options: PlainDict = {"test": test, "reference": reference, "adjustment": adjustment}
     options |= {"level": level, "method": method, "model": model}
     options["keep_categories"] = keep_categories
     left = found = find_dif(responses, groups, anchors=anchors, **options)

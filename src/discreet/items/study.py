@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -64,6 +64,7 @@ from discreet.models.categories import RATING_SCALE, leave_unused, match_categor
 from discreet.models.methods import METHODS
 from discreet.persons.measures import HalvesTest
 from discreet.persons.scoring import score
+from discreet.plain import PlainDict
 from discreet.results.estimate import Estimate, Status
 from discreet.schema import Count
 from discreet.tabular import AnalysisTable, Columns, Tabular, brief_repr
@@ -362,7 +363,7 @@ class _ModelTests:
         def study_split() -> ResolvedStudy:
             answers = split_items(self.known, split)
             plain = Responses(answers.items, None, answers.store, sample=answers.sample)
-            about: dict[str, Any] = {"model": self.estimate.model, "keep_categories": self.keep}
+            about: PlainDict = {"model": self.estimate.model, "keep_categories": self.keep}
             method = self.estimate.method
             about["method"] = method if method in METHODS else "auto"
             estimate = calibrate(plain, **about)
@@ -390,7 +391,7 @@ class _ModelTests:
         chosen = self.known if model == RATING_SCALE else leave_unused(self.known, self.keep)
         for split in SCORE_SPLITS:
             failure = f"{NOT_SPLIT} at the {split}"
-            about: dict[str, Any] = {"groups": split, "model": model, "keep_categories": self.keep}
+            about: PlainDict = {"groups": split, "model": model, "keep_categories": self.keep}
             self.andersen = self._attempt(failure, partial(run_andersen, chosen, **about))
             if self.andersen is not None:
                 self.notes += map(str, self.andersen.warnings)

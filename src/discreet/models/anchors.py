@@ -19,6 +19,7 @@ from discreet.models.connectivity import Chain, find_tied
 from discreet.models.item_parameters import KnownItems, check_logits, known_thresholds
 from discreet.models.step_plan import StepPlan
 from discreet.models.structure import Structure
+from discreet.plain import PlainDict
 from discreet.results.estimate import Estimate, Status
 from discreet.text import name_some
 from discreet.types import FloatArray, Int64Array
@@ -83,8 +84,8 @@ def _refuse_none(values: Any) -> None:
         )
 
 
-def _collect(pairs: list[Any]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
+def _collect(pairs: list[Any]) -> PlainDict:
+    values: PlainDict = {}
     for pair in pairs:
         try:
             name, value = str(pair[0]), pair[1] if np.ndim(pair[1]) else float(pair[1])

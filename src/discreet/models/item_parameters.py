@@ -15,6 +15,7 @@ import numpy as np
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.models.categories import match_known
+from discreet.plain import PlainMapping
 from discreet.results.calibrated import Calibration, find_source
 from discreet.results.thresholds import pad_steps
 from discreet.types import FloatArray, Int64Array
@@ -159,7 +160,7 @@ def _locate(item: object, value: Any) -> Any:
     return np.mean(value)
 
 
-def _list_thresholds(values: Mapping[str, Any], names: tuple[str, ...]) -> KnownItems:
+def _list_thresholds(values: PlainMapping, names: tuple[str, ...]) -> KnownItems:
     """Put thresholds of a mapping side by side."""
     rows = [np.atleast_1d(np.asarray(values[name], dtype=np.float64)) for name in names]
     categories = tuple(tuple(range(len(value) + 1)) for value in rows)

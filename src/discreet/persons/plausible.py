@@ -19,6 +19,7 @@ from discreet.answers.survey import SurveyDesign
 from discreet.errors import BadUsage, NotConverged
 from discreet.models.conditional import Patterns
 from discreet.persons.measures import ROUNDS, TOL, estimate_prior, sum_pattern_rows
+from discreet.plain import PlainMapping
 from discreet.results.chances import count_item_steps, log_totals
 from discreet.tabular import Columns, Tabular, brief_repr
 from discreet.types import FloatArray, IndexArray, Int64Array
@@ -83,7 +84,7 @@ class AbilityPosterior:
 
 
 def take_columns(
-    groups: Mapping[str, Any], regress: str | Sequence[str] | Mapping[str, Sequence[Any]]
+    groups: PlainMapping, regress: str | Sequence[str] | Mapping[str, Sequence[Any]]
 ) -> Mapping[str, Sequence[Any]]:
     """Return the columns of a regression: those given, or those of the answers by name."""
     if isinstance(regress, Mapping):

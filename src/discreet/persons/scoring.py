@@ -33,6 +33,7 @@ from discreet.persons.measures import (
     solve_entries,
 )
 from discreet.persons.plausible import LatentRegression, code_columns, fit_posterior, take_columns
+from discreet.plain import PlainDict, PlainMapping
 from discreet.results.calibrated import Calibration
 from discreet.results.chances import as_thresholds, count_item_steps
 from discreet.tabular import Columns, Tabular, brief_repr, list_field_columns
@@ -271,7 +272,7 @@ def _sum_answers(store: AnswerStore, known: KnownItems, score: Int64Array) -> In
 
 
 def _test_halves(
-    answers: Responses, calibrated: KnownItems, measures: Mapping[str, Any], *, is_mean: bool
+    answers: Responses, calibrated: KnownItems, measures: PlainMapping, *, is_mean: bool
 ) -> HalvesTest | None:
     """Compare the easier with the harder items, by some evenly chosen persons of very many."""
     measured = np.flatnonzero(measures["status"] == PersonStatus.MEASURED)
@@ -297,7 +298,7 @@ def _doubt_errors(halves: HalvesTest | None) -> tuple[FitWarning, ...]:
     return (FitWarning(kind, ". ".join([halves.title, " ".join(halves.explain())])),)
 
 
-def _solve_each(store: AnswerStore, b: FloatArray, method: str) -> dict[str, Any]:
+def _solve_each(store: AnswerStore, b: FloatArray, method: str) -> PlainDict:
     """Solve for one person after the other, where next to nobody shares items with another."""
     answered, right = store.person_totals()
     ability, se = solve_many(store, b[:, 0], right, correction=float(method == "warm"))
@@ -307,14 +308,14 @@ def _solve_each(store: AnswerStore, b: FloatArray, method: str) -> dict[str, Any
 
 def _solve_grouped(
     patterns: Patterns, b: FloatArray, method: str, prior: NormalPrior | None
-) -> dict[str, Any]:
+) -> PlainDict:
     if method == "posterior" and prior is None:
         prior = estimate_prior(patterns, b)
     ability, se = solve_entries(patterns, b, method, prior)
     return {"ability": ability[patterns.entry], "se": se[patterns.entry], "prior": prior}
 
 
-def _describe_entries(patterns: Patterns, b: FloatArray) -> dict[str, Any]:
+def _describe_entries(patterns: Patterns, b: FloatArray) -> PlainDict:
     """Return the score, the number of answers and the status of every person."""
     entry = patterns.entry
     return {
@@ -357,7 +358,7 @@ def _solve_latent(
     plausible: int,
     rng: np.random.Generator | None,
     sample: SurveyDesign | None,
-) -> dict[str, Any]:
+) -> PlainDict:
     terms, design = code_columns(columns, len(patterns.entry))
     source = np.random.default_rng(0) if rng is None else rng
     posterior = fit_posterior(

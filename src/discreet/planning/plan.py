@@ -21,6 +21,7 @@ from typing import Any
 from discreet.checking import checked
 from discreet.choices import NamedMechanism, PlannedDesign, Relation
 from discreet.errors import BadBudget, BadUsage, FitWarning, WarningKind
+from discreet.plain import PlainDict
 from discreet.planning.forecast import (
     predict_rmse,
     predict_rmse_without_privacy,
@@ -323,7 +324,7 @@ class Plan(Tabular):
             for name, changes in changed.items()
         }
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlainDict:
         """Return plain values, the contract's names first."""
         plain = {name: getattr(self, name) for name in PLAIN}
         if self.steps > 1:
@@ -407,7 +408,7 @@ def plan(
     relation = as_neighbours(neighbours)
 
     def build(**solved: float) -> Setting:
-        values: dict[str, Any] = {"persons": persons, "items": items, "epsilon": epsilon, **solved}
+        values: PlainDict = {"persons": persons, "items": items, "epsilon": epsilon, **solved}
         values.setdefault("answers", values["items"] if answers is None else answers)
         return Setting(
             **values,

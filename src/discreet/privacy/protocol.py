@@ -22,6 +22,7 @@ from discreet.choices import Chooser, Design, Estimator, ScaleModel
 from discreet.counts.matrix import LARGE_ITEMS
 from discreet.counts.planes import MOST_STEPS
 from discreet.errors import BadBudget, BadResponses, BadUsage
+from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.accounting import Budget, Guarantee, Neighbours
 from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.noise import Noise
@@ -125,7 +126,7 @@ class Public:
         """Who chose the mechanism."""
         return self.chosen_by or ("auto" if self.mechanism == "auto" else "steward")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlainDict:
         """Return plain values of what is public about the data, as archives and ledgers hold it."""
         plain = {name: getattr(self, name) for name in DATA_FIELDS}
         return {
@@ -139,7 +140,7 @@ class Public:
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], **more: Any) -> Self:
+    def from_dict(cls, values: PlainMapping, **more: Any) -> Self:
         """Rebuild public parameters from `to_dict`."""
         plain = {name: freeze_value(values[name]) for name in DATA_FIELDS}
         return cls(**{**plain, "neighbours": Neighbours(values["neighbours"]), **more})
@@ -282,7 +283,7 @@ class NoiseCalibration:
 
     laws: Mapping[str, NoiseLaw]
     spend: Spend
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: PlainMapping = field(default_factory=dict)
     conditions: tuple[str, ...] = ()
 
 
@@ -387,7 +388,7 @@ class Order:
     calibration: NoiseCalibration
     mechanism: Mechanism | None
     choice: str
-    about: Mapping[str, Any] = field(default_factory=dict)
+    about: PlainMapping = field(default_factory=dict)
     looked: bool = False
 
     @property
@@ -408,7 +409,7 @@ class Order:
         is_vote = self.about.get("person_is") == "vote"
         return VOTE_UNIT if is_vote else KINDS[self.public.kind].unit
 
-    def describe(self, guarantee: Guarantee) -> dict[str, Any]:
+    def describe(self, guarantee: Guarantee) -> PlainDict:
         """Return the public facts of the release that are known before its noise is drawn."""
         public, kind = self.public, KINDS[self.public.kind]
         settings = self.calibration.settings.items()
@@ -430,11 +431,11 @@ class Order:
             **({**about_items, "model": model} if public.kind == "answers" else {}),
         }
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlainDict:
         """Return plain values; the spend is not among them, the ledger has it."""
         mechanism, noise = self.mechanism, self.calibration
         is_plain = is_dataclass(mechanism) and not isinstance(mechanism, type)
-        settings: dict[str, Any] = asdict(mechanism) if is_plain else {}  # type: ignore[call-overload]
+        settings: PlainDict = asdict(mechanism) if is_plain else {}  # type: ignore[call-overload]
         public = self.public.to_dict()
         del public["neighbours"]
         return {
@@ -457,9 +458,9 @@ class Order:
     @classmethod
     def from_dict(
         cls,
-        values: Mapping[str, Any],
+        values: PlainMapping,
         spend: Spend,
-        make: Callable[[str, str, dict[str, Any]], Mechanism | None],
+        make: Callable[[str, str, PlainDict], Mechanism | None],
     ) -> Order:
         """Rebuild an order from `to_dict`.
 
@@ -490,7 +491,7 @@ class Order:
         return self.mechanism
 
 
-def pack_values(values: Mapping[str, Any]) -> dict[str, Any]:
+def pack_values(values: PlainMapping) -> PlainDict:
     """Return values as JSON has them; fractions stay exact."""
     return {
         name: {"fraction": str(value)} if isinstance(value, Fraction) else value
@@ -498,7 +499,7 @@ def pack_values(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def unpack_values(packed: Mapping[str, Any]) -> dict[str, Any]:
+def unpack_values(packed: PlainMapping) -> PlainDict:
     """Return what `pack_values` was given."""
     return {
         name: Fraction(value["fraction"]) if isinstance(value, dict) else value
@@ -511,7 +512,7 @@ def pack_laws(laws: Mapping[str, NoiseLaw]) -> dict[str, list[str]]:
     return {name: [law.family, str(law.scale)] for name, law in laws.items()}
 
 
-def unpack_laws(packed: Mapping[str, Any]) -> dict[str, NoiseLaw]:
+def unpack_laws(packed: PlainMapping) -> dict[str, NoiseLaw]:
     """Return what `pack_laws` was given."""
     return {name: NoiseLaw(family, Fraction(scale)) for name, (family, scale) in packed.items()}
 

@@ -13,12 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from discreet.answers.protocol import Contributions
 from discreet.errors import BadResponses, DiscreetError
+from discreet.plain import PlainMapping
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.noise import Noise, check_scale
 from discreet.privacy.protocol import (
@@ -59,7 +60,7 @@ class Release:
     public: Public
     values: Mapping[str, Int64Array]
     laws: Mapping[str, NoiseLaw]
-    settings: Mapping[str, Any]
+    settings: PlainMapping
     guarantee: Guarantee
     seal: object
 
@@ -178,7 +179,7 @@ def reread_release(
     public: Public,
     *,
     laws: Mapping[str, NoiseLaw],
-    settings: Mapping[str, Any],
+    settings: PlainMapping,
     values: Mapping[str, Int64Array],
     guarantee: Guarantee,
 ) -> Release:

@@ -34,6 +34,7 @@ from discreet.atomic import PRIVACY_FILE, as_bytes, hold_place
 from discreet.checking import checked
 from discreet.errors import BadUsage, DiscreetError, escape_json
 from discreet.models.noisy.released import count_raised
+from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.mechanisms import find_mechanism
@@ -115,7 +116,7 @@ def _array_bytes(array: np.ndarray[Any, Any]) -> bytes:
 
 
 def read_noisy(
-    content: bytes, record: Mapping[str, Any], estimate: Estimate
+    content: bytes, record: PlainMapping, estimate: Estimate
 ) -> tuple[Release, Estimate]:
     """Return the release, and its estimate with the covariance.
 
@@ -151,7 +152,7 @@ def _check_covariance(covariance: FloatArray | None, se: FloatArray) -> None:
         raise ValueError("its covariance does not fit the standard errors of the table")
 
 
-def _restore(arrays: Mapping[str, Any], record: Mapping[str, Any]) -> Release:
+def _restore(arrays: PlainMapping, record: PlainMapping) -> Release:
     laws, public, settings = (
         json.loads(arrays[name].item()) for name in ("laws", "public", "settings")
     )
@@ -211,7 +212,7 @@ class Published:
 
     estimate: Estimate
     guarantee: Guarantee
-    record: dict[str, Any]
+    record: PlainDict
     noisy: Release | None = None
     stored: tuple[Ledger, str] | None = None
 
@@ -349,7 +350,7 @@ def say_of_groups(noisy: Release, estimate: Estimate) -> PrivateDif | PrivateMea
     return compare_groups(noisy, estimate.difficulty)
 
 
-def describe_release(release: Release, estimate: Estimate, order: Order) -> dict[str, Any]:
+def describe_release(release: Release, estimate: Estimate, order: Order) -> PlainDict:
     """Collect the public facts of a release; all of it goes into ``privacy.json``."""
     noise = {
         name: {"family": law.family, "scale": str(law.scale), "cells": release.values[name].size}
@@ -391,7 +392,7 @@ SOURCES = (".py", ".html", ".css", ".js", ".toml", ".json", ".po", ".pot")
 
 
 def bundle_files(
-    estimate: Estimate, record: Mapping[str, Any], noisy: Release | None
+    estimate: Estimate, record: PlainMapping, noisy: Release | None
 ) -> dict[str, str | bytes]:
     """Return the files of a bundle by name; every one of them shows the same numbers."""
     is_shown = noisy is not None and may_show_values(noisy)
@@ -422,7 +423,7 @@ def bundle_files(
 
 
 def show_groups(
-    groups: PrivateDif | PrivateMeans | None, record: Mapping[str, Any]
+    groups: PrivateDif | PrivateMeans | None, record: PlainMapping
 ) -> GroupSection | None:
     """Return the part of the public page about groups."""
     if groups is None:
@@ -478,14 +479,14 @@ def _threshold_texts(estimate: Estimate) -> dict[str, str]:
     return {THRESHOLD_FILE: table_text(estimate.thresholds_to_dict(), THRESHOLD_COLUMNS)}
 
 
-def seal_record(record: Mapping[str, Any], files: Mapping[str, str]) -> str:
+def seal_record(record: PlainMapping, files: Mapping[str, str]) -> str:
     """Return the text of ``privacy.json``, with what the other files and itself hash to."""
     sealed = {**record, "files": dict(files)}
     sealed["record_sha256"] = hash_record(sealed)
     return escape_json(json.dumps(sealed, indent=2, ensure_ascii=False)) + "\n"
 
 
-def hash_record(record: Mapping[str, Any]) -> str:
+def hash_record(record: PlainMapping) -> str:
     """Return the hash of a record, the hash itself left out."""
     facts = {name: value for name, value in record.items() if name != "record_sha256"}
     return hash_content(json.dumps(facts, sort_keys=True))

@@ -15,6 +15,7 @@ from typing import Any
 
 from discreet.answers.residual_sums import CENTRE_BITS
 from discreet.errors import BadUsage
+from discreet.plain import PlainMapping
 from discreet.publishing.verification import read_release
 from discreet.words import mark
 
@@ -57,7 +58,7 @@ def list_centred(centre: Any) -> list[str]:
     return [*getattr(getattr(centre, "estimate", centre), "items", ())]
 
 
-def _round(values: Mapping[str, Any], items: Sequence[str]) -> tuple[int, ...]:
+def _round(values: PlainMapping, items: Sequence[str]) -> tuple[int, ...]:
     missing = [item for item in items if item not in values]
     if missing:
         raise BadUsage(

@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 import shlex
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from os import PathLike
@@ -39,6 +39,7 @@ from discreet.coding.remedies import refuse_detected
 from discreet.counts import PairCounts
 from discreet.errors import LOG, BadResponses, BadUsage, DiscreetError, NotAllowed
 from discreet.models.noisy.released import check_estimator, estimate_release
+from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.ledger import AnyLedger, Ledger, LedgerSafe, as_ledger
@@ -289,7 +290,7 @@ def release_spec(source: DataSource, spec: ReleaseSpec, terms: DeliveryTerms) ->
             return delivery.draw(data, terms.noise)
 
 
-def _describe_data(source: DataSource, spec: ReleaseSpec, data: Contributions) -> dict[str, Any]:
+def _describe_data(source: DataSource, spec: ReleaseSpec, data: Contributions) -> PlainDict:
     """Return what a release says of its data: how it was read, and what stands for a person."""
     is_read = isinstance(source.data, Answers | Comparisons)
     words = source.words if is_read else spec.reading
@@ -301,7 +302,7 @@ def _describe_data(source: DataSource, spec: ReleaseSpec, data: Contributions) -
 
 def check_allowed(
     spec: ReleaseSpec, book: Ledger | None, request: Request | None = None
-) -> dict[str, Any]:
+) -> PlainDict:
     """Refuse what the ledger does not allow, or not without approvals, whatever the answers are.
 
     Returns what the release says about its approval.
@@ -348,7 +349,7 @@ def propose_spec(spec: ReleaseSpec, ledger: AnyLedger) -> Request:
 
 def _describe_charge(
     data: Contributions, order: Order, book: Ledger, terms: DeliveryTerms, spec: ReleaseSpec
-) -> dict[str, Any]:
+) -> PlainDict:
     """Return what the ledger is charged with."""
     spend = order.calibration.spend
     return {
@@ -381,7 +382,7 @@ def _warn_if_weak(spend: Spend, persons: int | None) -> None:
 
 @contextmanager
 def open_delivery(
-    order: Order, book: Ledger | None, terms: DeliveryTerms, charge: Mapping[str, Any] | None = None
+    order: Order, book: Ledger | None, terms: DeliveryTerms, charge: PlainMapping | None = None
 ) -> Iterator[Delivery]:
     """Hold everything that a release needs, and explain whatever stops it once it is paid for."""
     name, steps = terms.reservation or Ledger.name_reservation(), sum(order.public.steps)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadUsage
+from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.ledger import EVERYONE
 from discreet.schema import Count, NonNegative, Positive, SchemaError, read_as
 from discreet.words import check_language
@@ -65,7 +66,7 @@ class Identity:
     language: str = ""
     population: str = EVERYONE
     looked: bool = False
-    audit: Mapping[str, Any] | None = None
+    audit: PlainMapping | None = None
 
     def __post_init__(self) -> None:
         for name in NAMES:
@@ -94,10 +95,10 @@ class Identity:
 
     def add(self, words: Mapping[str, str | None]) -> Identity:
         """Return the identity with further words, which count more than those it has."""
-        texts: dict[str, Any] = {name: text for name, text in words.items() if text}
+        texts: PlainDict = {name: text for name, text in words.items() if text}
         return replace(self, **texts)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> PlainDict:
         """Return what a release says about itself: dated texts, and an audit's result."""
         texts = self.to_dict()
         if texts and not self.date:
@@ -135,7 +136,7 @@ def _check_date(text: str) -> None:
 
 
 #: Who a release is, in words or in a file.
-About = Identity | Mapping[str, Any] | str | PathLike[str] | None
+About = Identity | PlainMapping | str | PathLike[str] | None
 
 
 def make_identity(about: About) -> Identity:
@@ -150,7 +151,7 @@ def make_identity(about: About) -> Identity:
     return Identity(**words)
 
 
-def refuse_unknown(words: Mapping[str, Any], names: Sequence[str], prefix: str = "") -> None:
+def refuse_unknown(words: PlainMapping, names: Sequence[str], prefix: str = "") -> None:
     """Refuse a name that a release does not have, and name one that is spelt alike."""
     for name in words:
         if name not in names:
@@ -159,7 +160,7 @@ def refuse_unknown(words: Mapping[str, Any], names: Sequence[str], prefix: str =
             raise BadUsage(f"{prefix}a release has no {name!r}; {hint}")
 
 
-def read_word_file(path: Path) -> dict[str, Any]:
+def read_word_file(path: Path) -> PlainDict:
     """Return what a TOML file says, or a JSON file; dates as text."""
     if not path.is_file():
         raise BadUsage(f'{path} does not exist; it should hold lines such as title = "..."')
@@ -195,10 +196,10 @@ class AuditFacts:
 
 
 #: What ``discreet audit --json`` printed, or the file that it is in.
-AuditSource = str | PathLike[str] | Mapping[str, Any]
+AuditSource = str | PathLike[str] | PlainMapping
 
 
-def read_audit(source: AuditSource) -> dict[str, Any]:
+def read_audit(source: AuditSource) -> PlainDict:
     """Return the facts that a release tells of an audit, from what its command printed."""
     try:
         printed: Any = source

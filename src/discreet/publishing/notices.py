@@ -7,14 +7,13 @@ stays spent, and the notice says so. Nothing is charged, and no answer is looked
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike
-from typing import Any
 
 from discreet.errors import BadUsage
 from discreet.html import write_page
+from discreet.plain import PlainDict, PlainMapping
 from discreet.publishing.verification import check_bundle
 from discreet.report.statement import list_identity
 from discreet.text import markdown_table, markdown_text
@@ -159,13 +158,13 @@ def correction_notice(
     return notice.write(page=page)
 
 
-def _read_record(bundle: str | PathLike[str], language: str | None) -> dict[str, Any]:
+def _read_record(bundle: str | PathLike[str], language: str | None) -> PlainDict:
     """Return the record of a bundle that is whole, in its own language or another."""
     record = check_bundle(bundle)
     return record if language is None else translate_record(record, language)
 
 
-def _list_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def _list_changes(old: PlainMapping, new: PlainMapping) -> list[str]:
     """Name the items that one of two releases has and the other has not."""
     tell = speak(old)
     gone = ", ".join(item for item in old["items"] if item not in new["items"])
@@ -174,7 +173,7 @@ def _list_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     return sentences + ([tell("New in the release: {names}.", names=added)] if added else [])
 
 
-def _check_pair(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+def _check_pair(old: PlainMapping, new: PlainMapping) -> None:
     identity, before = new.get("identity", {}), old.get("identity", {})
     if old.get("record_sha256") == new.get("record_sha256"):
         raise BadUsage("a release cannot be corrected by itself; both folders hold the same one")
@@ -196,7 +195,7 @@ def _check_reason(reason: str) -> str:
     return " ".join(reason.split())
 
 
-def _stays_spent(record: Mapping[str, Any]) -> str:
+def _stays_spent(record: PlainMapping) -> str:
     tell = speak(record)
     return tell.of(
         find_kind(record),
@@ -206,7 +205,7 @@ def _stays_spent(record: Mapping[str, Any]) -> str:
     )
 
 
-def _name(record: Mapping[str, Any]) -> str:
+def _name(record: PlainMapping) -> str:
     identity, tell = record.get("identity", {}), speak(record)
     count = len(record["items"])
     title = identity.get("title") or tell.of(
@@ -217,7 +216,7 @@ def _name(record: Mapping[str, Any]) -> str:
     return tell("{name}, version {version}", name=title, version=identity["version"])
 
 
-def _list_facts(record: Mapping[str, Any]) -> dict[str, str]:
+def _list_facts(record: PlainMapping) -> dict[str, str]:
     guarantee, tell = record["guarantee"], speak(record)
     digest = record.get("record_sha256") or tell("none: schema version 1")
     return {

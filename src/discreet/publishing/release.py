@@ -28,6 +28,7 @@ from discreet.choices import (
 from discreet.coding.reading import ListedWords
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage
+from discreet.plain import PlainDict
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.ledger import EVERYONE, AnyLedger, Ledger
 from discreet.privacy.ledger.balance import LedgerEntry
@@ -591,7 +592,7 @@ class Preview:
     """
 
     order: Order
-    record: dict[str, Any]
+    record: PlainDict
     left: float
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from discreet.errors import BadUsage
+from discreet.plain import PlainMapping
 from discreet.privacy.ledger.request import Request, list_request_fields
 
 _PLAIN = re.compile(r"[\w.-]+")
@@ -34,7 +35,7 @@ def _count_steps(steps: Any) -> str:
     return "" if steps == 1 else f" ({steps} steps)"
 
 
-def _show_field(name: str, body: Mapping[str, Any]) -> list[str]:
+def _show_field(name: str, body: PlainMapping) -> list[str]:
     """Return a field of a request as lines; none where it is empty, or part of another."""
     value = body[name]
     if name in ("format", "steps"):
@@ -54,7 +55,7 @@ def _show_field(name: str, body: Mapping[str, Any]) -> list[str]:
     return ["counted in the data" if value is None else str(value)]
 
 
-def _list_texts(texts: Mapping[str, Any]) -> list[str]:
+def _list_texts(texts: PlainMapping) -> list[str]:
     """Return lines for what a release says about itself; those that continue a text have a bar."""
     lines = []
     for name, value in texts.items():

@@ -25,6 +25,7 @@ from discreet.errors import BadUsage
 from discreet.hints import check_choice_name
 from discreet.models.noisy.released import check_estimator
 from discreet.names import name_id
+from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.ledger import EVERYONE, AnyLedger, Ledger, as_ledger
 from discreet.privacy.ledger.request import (
@@ -63,7 +64,7 @@ Forms = Mapping[str, Sequence[str]] | Sequence[Sequence[str]] | PathLike[str]
 #: The column that says of which group a person is, and the groups that are compared.
 Groups = Mapping[str, Sequence[str]]
 #: Keywords of a reader.
-Words = Mapping[str, Any]
+Words = PlainMapping
 
 
 #: Keywords of a specification that stand in a request as they are.
@@ -115,7 +116,7 @@ class ReleaseSpec:
         name, chooser = choose_mechanism(self.public)[0].name, self.public.chooser
         return replace(self, public=replace(self.public, mechanism=name, chosen_by=chooser))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlainDict:
         """Return plain values without floating-point numbers: what a request signs."""
         public, identity = self.name_mechanism().public, self.identity
         if public.roster:
@@ -139,7 +140,7 @@ class ReleaseSpec:
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> ReleaseSpec:
+    def from_dict(cls, values: PlainMapping) -> ReleaseSpec:
         """Rebuild a specification from `to_dict`."""
         items, steps = values["items"], values["steps"]
         if len(set(items)) < len(items) or len(steps) != len(items):
@@ -226,7 +227,7 @@ def make_spec(
 
 def word_means(
     calibration: Any, groups: Groups, *, items: Items | None = None, least: int = 100
-) -> dict[str, Any]:
+) -> PlainDict:
     """Return the words of a release of group means around a calibration."""
     calibration = open_centre(calibration)
     return {
@@ -296,7 +297,7 @@ def read_spec(words: Words, *, kind: str = "answers", file: Path | None = None) 
     return make_spec(make_budget(None, *numbers), kind=kind, **stated)
 
 
-def _read_spec_file(path: Path, kind: str) -> dict[str, Any]:
+def _read_spec_file(path: Path, kind: str) -> PlainDict:
     """Return the keywords of a specification file."""
     words = read_word_file(path)
     own_names = {"max_answers": KINDS[kind].cap, "persons": KINDS[kind].persons}
@@ -441,7 +442,7 @@ def restrict_reading(public: Public, reading: Reading | None) -> Reading:
 
 
 #: What every keyword is where nobody says it.
-_DEFAULTS: dict[str, dict[str, Any]] = {
+_DEFAULTS: dict[str, PlainDict] = {
     "answers": dict(READING_DEFAULTS),
     "comparisons": {
         name: parameter.default
@@ -455,20 +456,20 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 SCORED = "scored with a key"
 
 
-def describe_reading(public: Public, words: Words) -> dict[str, Any]:
+def describe_reading(public: Public, words: Words) -> PlainDict:
     """Return how the data is read, as everybody may know it."""
     stated = _state_reading(public, words)
     return stated | ({"key": SCORED} if "key" in stated else {})
 
 
-def _pack_reading(public: Public, words: Words) -> dict[str, Any]:
+def _pack_reading(public: Public, words: Words) -> PlainDict:
     """Return the keywords as they stand in a request."""
     _check_names(public.kind, words)
     stated = _state_reading(public, words)
     return dict(pack(stated | ({"key": vars(stated["key"])} if "key" in stated else {})))
 
 
-def _state_reading(public: Public, words: Words) -> dict[str, Any]:
+def _state_reading(public: Public, words: Words) -> PlainDict:
     """Return the keywords that differ from their defaults, each in its one form."""
     unsaid: tuple[Any, ...] = (None, "", [], {}, ())
     said = {name: value for name, value in words.items() if value not in unsaid}

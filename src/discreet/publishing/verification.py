@@ -26,6 +26,7 @@ from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.models.noisy.released import count_raised, estimate_release
 from discreet.models.noisy.spectral import SIMULATED, warn_floored
 from discreet.names import read_names
+from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.accounting import Guarantee, Neighbours
 from discreet.privacy.ledger import AnyLedger, LedgerEntry, as_ledger
 from discreet.privacy.ledger.request import READING
@@ -93,7 +94,7 @@ def verify(folder: str | PathLike[str]) -> tuple[str, ...]:
     return tuple(sorted(path.name for path in Path(folder).iterdir() if path.name not in files))
 
 
-def check_bundle(folder: str | PathLike[str]) -> dict[str, Any]:
+def check_bundle(folder: str | PathLike[str]) -> PlainDict:
     """Return the record of a bundle that is whole, whatever it is about."""
     return _read(Path(folder))[1]
 
@@ -240,7 +241,7 @@ def check_ledger(ledger: AnyLedger, bundles: str | PathLike[str]) -> list[Checke
     book = as_ledger(ledger)
     entries = {entry.number: entry for entry in book.releases()}
     checked, troubles = [], []
-    charges: dict[int, list[tuple[Path, Mapping[str, Any]]]] = {}
+    charges: dict[int, list[tuple[Path, PlainMapping]]] = {}
     for path in _find_bundles(Path(bundles)):
         try:
             release = read_published(path)
@@ -280,7 +281,7 @@ def _find_bundles(folder: Path) -> list[Path]:
     return bundles
 
 
-def _name_strange(record: Mapping[str, Any], ledger: str) -> str:
+def _name_strange(record: PlainMapping, ledger: str) -> str:
     """Say why a bundle cannot be compared with a ledger; nothing where it can."""
     payer = record["guarantee"]["ledger"]
     if payer == ledger:
@@ -303,7 +304,7 @@ def _compare_charge(release: Published, entry: LedgerEntry | None) -> str:
     return ""
 
 
-def _find_second_draws(charges: Mapping[int, list[tuple[Path, Mapping[str, Any]]]]) -> list[str]:
+def _find_second_draws(charges: Mapping[int, list[tuple[Path, PlainMapping]]]) -> list[str]:
     """Name bundles that show different values for one charge."""
     return [
         f"{first} and {path} are both release {number} of this ledger, with different noise."
@@ -313,7 +314,7 @@ def _find_second_draws(charges: Mapping[int, list[tuple[Path, Mapping[str, Any]]
     ]
 
 
-def _read(folder: Path) -> tuple[Estimate, dict[str, Any], Release | None]:
+def _read(folder: Path) -> tuple[Estimate, PlainDict, Release | None]:
     record = _read_record(folder)
     with _damage(folder):
         _check_files(folder, record)
@@ -336,7 +337,7 @@ def _read(folder: Path) -> tuple[Estimate, dict[str, Any], Release | None]:
         return estimate, record, noisy
 
 
-def _read_record(folder: Path) -> dict[str, Any]:
+def _read_record(folder: Path) -> PlainDict:
     path = folder / PRIVACY_FILE
     if not path.is_file():
         others = sorted(name for name in RELEASE_FILES if (folder / name).is_file())
@@ -378,7 +379,7 @@ def _damage(folder: Path) -> Iterator[None]:
     raise BadResponses(f"{folder} is not a whole release bundle: {problem}. {FETCH}")
 
 
-def _check_files(folder: Path, record: Mapping[str, Any]) -> None:
+def _check_files(folder: Path, record: PlainMapping) -> None:
     files = record.get("files")
     if not isinstance(files, dict) or find_kind(record).table not in files:
         raise ValueError(f"{PRIVACY_FILE} does not say what its files hash to")
@@ -393,7 +394,7 @@ def _check_files(folder: Path, record: Mapping[str, Any]) -> None:
 
 Names = Annotated[tuple[str, ...], AtLeast(2), Distinct()]
 #: Fields of a record and their types.
-Kinds = dict[str, Any]
+Kinds = PlainDict
 
 GUARANTEE: Kinds = {
     "epsilon": Positive,
@@ -441,7 +442,7 @@ class Floor:
 
 
 #: What a record says nothing of where there is nothing to say.
-LEFT_OUT: Mapping[str, Any] = {"identity": {}, "audit": None, "approval": None}
+LEFT_OUT: PlainMapping = {"identity": {}, "audit": None, "approval": None}
 
 
 @dataclass(frozen=True)
@@ -456,7 +457,7 @@ class Charge:
 #: What every record says, besides the cap and the number of persons.
 FACTS: Kinds = {
     **dict.fromkeys(("mechanism", "choice", "software", "source_sha256"), str),
-    **dict.fromkeys(("guarantee", "noise", "settings"), Mapping[str, Any]),
+    **dict.fromkeys(("guarantee", "noise", "settings"), PlainMapping),
     **dict.fromkeys(("looked", "number_fixed"), bool),
     "estimator": Estimator,
     "chosen_by": Chooser,
@@ -467,7 +468,7 @@ FACTS: Kinds = {
     "approval": Approval | None,
     "charge": Charge | None,
     "person_is": Literal["id", "row", "vote"],
-    "reading": Mapping[str, Any] | None,
+    "reading": PlainMapping | None,
 }
 
 #: What a record says of a reading otherwise than a request does.
@@ -487,7 +488,7 @@ STEPS: Kinds = {
 }
 
 
-def _check_values(source: str, values: Mapping[str, Any], kinds: Kinds) -> None:
+def _check_values(source: str, values: PlainMapping, kinds: Kinds) -> None:
     for name, kind in kinds.items():
         if name not in values:
             raise ValueError(f"{source} lacks {name!r}")
@@ -500,13 +501,13 @@ def _check_values(source: str, values: Mapping[str, Any], kinds: Kinds) -> None:
             ) from None
 
 
-def _check_reading(record: Mapping[str, Any]) -> None:
+def _check_reading(record: PlainMapping) -> None:
     """Refuse words that no reader has, and a key, which no bundle shows."""
     kinds = {name: TOLD.get(name, kind) for name, kind in READING[record["kind"]].items()}
     read_fields(kinds, record["reading"] or {}, "its reading", optional=tuple(kinds))
 
 
-def _read_table(folder: Path, record: Mapping[str, Any]) -> Estimate:
+def _read_table(folder: Path, record: PlainMapping) -> Estimate:
     kind = find_kind(record)
     columns = _read_columns(folder / kind.table, kind.columns)
     items = record["items"]

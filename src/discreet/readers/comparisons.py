@@ -21,6 +21,7 @@ from discreet.coding.ids import spell_ids
 from discreet.coding.reading import Form, check_choice
 from discreet.coding.remedies import Detected, join_detected, make_remedy
 from discreet.errors import BadResponses, BadUsage
+from discreet.plain import PlainMapping
 from discreet.tables.columns import check_column, choose_column, list_column_names, plain_name
 from discreet.tables.ids import IdCodes, read_ids
 from discreet.tables.opener import RowPlaces, Source, read_tables
@@ -143,7 +144,7 @@ def read_comparisons(
     return votes
 
 
-def open_comparisons(data: Any, words: Mapping[str, Any] | None = None) -> Comparisons:
+def open_comparisons(data: Any, words: PlainMapping | None = None) -> Comparisons:
     """Return comparisons, read if need be; refuse words about a table that was read already."""
     if not isinstance(data, Comparisons):
         return read_comparisons(data, **(words or {}))

@@ -7,7 +7,7 @@ where answers can be is one module that fulfils the protocol, and one branch of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from os import PathLike
@@ -27,6 +27,7 @@ from discreet.coding.reading import (
 )
 from discreet.counts import PairCounts, holds_counts
 from discreet.errors import LOG, BadResponses, BadUsage, OutOfReach, log_answers, name_source
+from discreet.plain import PlainMapping
 from discreet.tables.carrying import carry_reading
 from discreet.tables.columns import RATED
 from discreet.tables.lists import state_reading
@@ -237,7 +238,7 @@ def plan_words(
     return _inspect(source, carried) if is_inspected else state_reading(carried)
 
 
-def _inspect(source: Any, words: Mapping[str, Any]) -> Reading | None:
+def _inspect(source: Any, words: PlainMapping) -> Reading | None:
     if not isinstance(source, str | PathLike) and not has_head(source):
         return state_reading(words) if words else None
     from discreet.tables.inspection import decide_reading

@@ -22,6 +22,7 @@ from discreet.coding.ids import spell_ids
 from discreet.coding.reading import Reading, join_words
 from discreet.coding.values import MISSING_WORDS, show, spell
 from discreet.errors import BadResponses, BadUsage, OutOfReach
+from discreet.plain import PlainMapping
 from discreet.readers.comparisons import find_role
 from discreet.results.estimate import Estimate
 from discreet.tables.carrying import carry_reading
@@ -52,7 +53,7 @@ _ALIASES = {
 CARRIED = frozenset({"missing", "lowest"})
 
 
-def read_rated(source: Any, estimate: Estimate, words: Mapping[str, Any]) -> Ratings:
+def read_rated(source: Any, estimate: Estimate, words: PlainMapping) -> Ratings:
     """Return new ratings for an estimate of ratings: read as its own were."""
     names = dict.fromkeys(name for term in estimate.facets for name in term.split(":"))
     if isinstance(source, StoredRatings):
@@ -67,7 +68,7 @@ def read_rated(source: Any, estimate: Estimate, words: Mapping[str, Any]) -> Rat
 
 @contextmanager
 def open_ratings(
-    data: Any, facets: Sequence[str], words: Mapping[str, Any], engine: str = "auto"
+    data: Any, facets: Sequence[str], words: PlainMapping, engine: str = "auto"
 ) -> Iterator[RatingSource]:
     """Give ratings, read from a table if need be, in memory or (engine "disk") on disk."""
     if isinstance(data, Ratings | StoredRatings):
@@ -87,7 +88,7 @@ def open_ratings(
             yield read_tables(data, store, form=reading.form)
 
 
-def plan_ratings(words: Mapping[str, Any]) -> Reading:
+def plan_ratings(words: PlainMapping) -> Reading:
     """Check the keywords for reading a table of ratings."""
     reading = join_words(words)
     useless = sorted(set(reading.stated).difference(USEFUL_WORDS))
@@ -225,7 +226,7 @@ class _RatingTable:
                 "The table has column names but no rows, so there are no ratings in it."
             )
 
-    def _read_batch(self, cells: Mapping[str, Any], names: Mapping[str, str]) -> Int32Array:
+    def _read_batch(self, cells: PlainMapping, names: Mapping[str, str]) -> Int32Array:
         score = self._read_scores(cells["response"], names["response"])
         parts = []
         for role in ("person", "item", *self._facets):

@@ -8,7 +8,7 @@ The document is read as a :class:`KeptCalibration`, whose annotations it must fi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from discreet.atomic import (
 )
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.items.study import Study, study_answers
+from discreet.plain import PlainDict, PlainMapping
 from discreet.report.diagnosis import Diagnosis, diagnose_test
 from discreet.report.formats import can_write_workbooks, list_calibration, write_csv, write_workbook
 from discreet.report.page import write_diagnosis
@@ -131,7 +132,7 @@ def analyse_calibration(
 
 def describe_calibration(
     test: Diagnosis, heading: dict[str, str], scale: Scale | None
-) -> dict[str, Any]:
+) -> PlainDict:
     """Return the document that a report can be made from again, and persons scored with.
 
     It holds the whole estimate; rows of the items stand there for other programs.
@@ -188,7 +189,7 @@ def read_document(path: Path) -> KeptCalibration:
     return kept
 
 
-def _check_rows(document: Mapping[str, Any], estimate: Estimate) -> None:
+def _check_rows(document: PlainMapping, estimate: Estimate) -> None:
     """Refuse a document whose plain rows, for other programs, differ from its estimate."""
     rows = json.loads(json_text(list_calibration(estimate)))
     told = dict(_list_leaves({name: document.get(name) for name in rows}))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from discreet.plain import PlainMapping
 from discreet.privacy.accounting import bound_group
 from discreet.text import show_chance
 from discreet.words import find_kind, mark_of, speak
@@ -28,7 +29,7 @@ UNITS = {
 }
 
 
-def explain_unit(record: Mapping[str, Any]) -> list[str]:
+def explain_unit(record: PlainMapping) -> list[str]:
     """Say what a person is, and what is promised to several; nothing where noise was for tests."""
     if not record["guarantee"]["is_private"]:
         return []
@@ -45,7 +46,7 @@ def explain_unit(record: Mapping[str, Any]) -> list[str]:
     return [f"{tell.of(kind, UNITS[record.get('person_is')])} {together}"]
 
 
-def explain_reading(record: Mapping[str, Any]) -> str:
+def explain_reading(record: PlainMapping) -> str:
     """Say how the data was read, as it was stated; of a key only that there was one."""
     kind, tell, reading = find_kind(record), speak(record), record["reading"]
     if reading is None:
@@ -68,7 +69,7 @@ def _show_stated(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def explain_choices(record: Mapping[str, Any]) -> str:
+def explain_choices(record: PlainMapping) -> str:
     """Say what has to be chosen without looking, or that somebody looked before."""
     tell = speak(record)
     if record["looked"] and has_step_items(record):
@@ -98,6 +99,6 @@ def explain_choices(record: Mapping[str, Any]) -> str:
     )
 
 
-def has_step_items(record: Mapping[str, Any]) -> bool:
+def has_step_items(record: PlainMapping) -> bool:
     """Say whether some item of a release has more than one step."""
     return any(step > 1 for step in record.get("steps", ()))

@@ -28,6 +28,7 @@ from discreet.items.tables import (
     tabulate_thresholds,
 )
 from discreet.models.calibrate import calibrate
+from discreet.plain import PlainDict
 from discreet.report import model_findings as model
 from discreet.report.findings import (
     ANSWER_CHECKS,
@@ -83,7 +84,7 @@ class ModelTest(Tabular):
     found: str
     advice: str
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlainDict:
         """One row."""
         return dict(vars(self))
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from discreet import __version__
 from discreet.atomic import staged
 from discreet.errors import BadUsage, MissingExtra
+from discreet.plain import PlainDict
 from discreet.results.estimate import Estimate
 from discreet.scales.reported import Scale
 from discreet.tabular import AnalysisTable, Tabular
@@ -150,7 +151,7 @@ def _width(name: str, values: Sequence[Any]) -> int:
     return min(max(len(name) + 3, 8, *(words or [0])), WIDEST)
 
 
-def list_calibration(estimate: Estimate, scale: Scale | None = None) -> dict[str, Any]:
+def list_calibration(estimate: Estimate, scale: Scale | None = None) -> PlainDict:
     """Return what ``discreet fit --json`` prints."""
     columns = estimate.to_dict() if scale is None else scale.add_to(estimate.to_dict())
     scaled = ("scaled_difficulty", "scaled_se")
@@ -167,7 +168,7 @@ def list_calibration(estimate: Estimate, scale: Scale | None = None) -> dict[str
     }
 
 
-def list_thresholds(estimate: Estimate) -> list[dict[str, Any]]:
+def list_thresholds(estimate: Estimate) -> list[PlainDict]:
     """Return the thresholds of every item and their standard errors."""
     rows = zip(estimate.steps, estimate.thresholds, estimate.threshold_se, strict=True)
     return [

@@ -24,6 +24,7 @@ from discreet.items.dimensionality import Dimensionality
 from discreet.items.distractors import Distractors, option_maps
 from discreet.items.residuals import trace_information
 from discreet.items.study import Study
+from discreet.plain import PlainDict
 from discreet.report import drawings, pictures
 from discreet.report.diagnosis import UNTESTED, Diagnosis
 from discreet.report.findings import list_uneven
@@ -165,7 +166,7 @@ def write_diagnosis(
 
 def list_report_values(
     test: Diagnosis, *, title: str = "Calibration", about: str = "", scale: Scale | None = None
-) -> dict[str, Any]:
+) -> PlainDict:
     """Return everything that the template of the report shows, words, tables and pictures."""
     estimate, study = test.estimate, test.study
     options = None if study is None else study.distractors
@@ -300,7 +301,7 @@ def _remark(study: Study | None) -> str:
     return "A reliability of 0 means that errors exceed the differences: the formula gives less."
 
 
-def _draw_items(estimate: Estimate) -> dict[str, Any]:
+def _draw_items(estimate: Estimate) -> PlainDict:
     """Draw what needs no answers."""
     information = trace_information(estimate)
     most_error = pictures.error_ceiling(information)
@@ -310,7 +311,7 @@ def _draw_items(estimate: Estimate) -> dict[str, Any]:
     }
 
 
-def _draw_study(test: Diagnosis) -> dict[str, Any]:
+def _draw_study(test: Diagnosis) -> PlainDict:
     """Draw persons, fit, dimensions, chosen options and groups; nothing without answers."""
     estimate, study = test.estimate, test.study
     if study is None:
@@ -418,7 +419,7 @@ ITEM_COLUMNS = (
 FIT_SHOWN = ("conditional_infit", "conditional_outfit", "point_measure", "point_measure_expected")
 
 
-def _item_table(test: Diagnosis, scale: Scale | None) -> dict[str, Any]:
+def _item_table(test: Diagnosis, scale: Scale | None) -> PlainDict:
     table, remarks = test.tables["items"].turn(scale), test.remarks
     known = test.estimate.estimated
     columns = table.columns
@@ -557,7 +558,7 @@ def write_item_sheets(test: Diagnosis, *, title: str = "Items") -> str:
     )
 
 
-def _list_sheets(test: Diagnosis, study: Study) -> Iterator[dict[str, Any]]:
+def _list_sheets(test: Diagnosis, study: Study) -> Iterator[PlainDict]:
     estimate, options = test.estimate, study.distractors
     numbers = tabulate_paper_items(test)
     pairs = () if study.dependence is None else study.dependence.pairs

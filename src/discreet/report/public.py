@@ -15,6 +15,7 @@ from unicodedata import normalize
 
 from discreet.html import HtmlColumn, write_page
 from discreet.items.curves import threshold_rows
+from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms.group_means import NAME as MEANS
 from discreet.report import conditions, statement
@@ -36,7 +37,7 @@ class GroupSection:
 
 
 def write_public_page(
-    estimate: Estimate, record: Mapping[str, Any], groups: GroupSection | None = None
+    estimate: Estimate, record: PlainMapping, groups: GroupSection | None = None
 ) -> str:
     """Return the page, in the language of the record."""
     kind, tell = find_kind(record), speak(record)
@@ -76,7 +77,7 @@ def write_public_page(
 
 
 def _list_items(
-    estimate: Estimate, record: Mapping[str, Any], standing: ItemOrder | None
+    estimate: Estimate, record: PlainMapping, standing: ItemOrder | None
 ) -> list[HtmlColumn]:
     """Return the table of items."""
     columns, tell = estimate.to_dict(), speak(record)
@@ -96,7 +97,7 @@ def _list_items(
     ]
 
 
-def _show_thresholds(estimate: Estimate, tell: Language) -> Mapping[str, Any] | None:
+def _show_thresholds(estimate: Estimate, tell: Language) -> PlainMapping | None:
     """Return the picture and the table of thresholds; None where items have one step each."""
     if not estimate.has_steps or not estimate.estimated.any():
         return None
@@ -114,7 +115,7 @@ def _show_thresholds(estimate: Estimate, tell: Language) -> Mapping[str, Any] | 
     }
 
 
-def _describe_standing(standing: ItemOrder | None, record: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_standing(standing: ItemOrder | None, record: PlainMapping) -> PlainDict:
     """Return tables of groups and of neighbours, and what the comparison of two items needs."""
     if standing is None:
         return {"groups": None, "more_groups": "", "neighbours": None, "pairs": None}
@@ -147,7 +148,7 @@ def _list_neighbours(neighbours: Mapping[str, list[Any]], tell: Language) -> lis
     ]
 
 
-def _word_comparison(record: Mapping[str, Any]) -> dict[str, str]:
+def _word_comparison(record: PlainMapping) -> dict[str, str]:
     """Return the sentences of a comparison; the script puts in what stands in braces."""
     kind, tell = find_kind(record), speak(record)
     return {
@@ -171,7 +172,7 @@ def _word_comparison(record: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _summarise(estimate: Estimate, record: Mapping[str, Any], standing: ItemOrder | None) -> str:
+def _summarise(estimate: Estimate, record: PlainMapping, standing: ItemOrder | None) -> str:
     kind, tell = find_kind(record), speak(record)
     count = tell.of(kind, "{count} {items}.", count=len(estimate.items))
     if not statement.has_errors(record):
@@ -188,7 +189,7 @@ def _summarise(estimate: Estimate, record: Mapping[str, Any], standing: ItemOrde
     )
 
 
-def _public_facts(record: Mapping[str, Any]) -> dict[str, str]:
+def _public_facts(record: PlainMapping) -> dict[str, str]:
     guarantee, kind, tell = record["guarantee"], find_kind(record), speak(record)
     counted = tell.of(kind, "{answers} per {person}")
     return {
@@ -200,7 +201,7 @@ def _public_facts(record: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _method(estimate: Estimate, record: Mapping[str, Any]) -> str:
+def _method(estimate: Estimate, record: PlainMapping) -> str:
     tell = speak(record)
     noise = tell.term(record["guarantee"]["noise"])
     if "floor" in record:
@@ -229,7 +230,7 @@ MODELS = {
 }
 
 
-def _name_model(record: Mapping[str, Any]) -> str:
+def _name_model(record: PlainMapping) -> str:
     tell = speak(record)
     if conditions.has_step_items(record):
         return tell.term(MODELS[record["model"]])
@@ -253,7 +254,7 @@ LIMIT = "The ledger's limit on one person, for all releases together, is epsilon
 SECTORS = "Technology, Healthcare, Education, Government, Energy or Finance"
 
 
-def write_registry_entry(record: Mapping[str, Any]) -> str:
+def write_registry_entry(record: PlainMapping) -> str:
     """Return the YAML draft for a release, from its privacy record; the registry is in English.
 
     Its fields are those of the registry's schema of July 2026. A release with noise for tests gets
@@ -294,7 +295,7 @@ def _make_slug(identity: Mapping[str, str]) -> str:
     return "_".join(re.findall(r"[a-z0-9]+", plain)) or "to_fill_in"
 
 
-def _describe_product(record: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_product(record: PlainMapping) -> PlainDict:
     identity, kind = record.get("identity", {}), find_kind(record)
     numbers = _name_numbers(record)
     described = f"{numbers} of {len(record['items'])} {kind.items} in logits"
@@ -318,7 +319,7 @@ def _describe_product(record: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _describe_loss(record: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_loss(record: PlainMapping) -> PlainDict:
     guarantee, kind = record["guarantee"], find_kind(record)
     relation = METRICS[Neighbours(guarantee["neighbours"])].format_map(vars(kind))
     return {
@@ -336,7 +337,7 @@ def _describe_loss(record: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _describe_model(record: Mapping[str, Any]) -> dict[str, str]:
+def _describe_model(record: PlainMapping) -> dict[str, str]:
     kind, account = find_kind(record), record.get("account")
     limit = "" if account is None else f"{LIMIT} {account['limit']:g}. "
     return {
@@ -352,7 +353,7 @@ def _describe_model(record: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _describe_implementation(record: Mapping[str, Any]) -> dict[str, str]:
+def _describe_implementation(record: PlainMapping) -> dict[str, str]:
     guarantee, kind = record["guarantee"], find_kind(record)
     mechanism = f"{record['mechanism']}, {guarantee['noise']}; {record['software']}."
     more = [_find_point(record, name) for name in ("Implementation", "Side channels")]
@@ -368,7 +369,7 @@ def _describe_implementation(record: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _describe_authors(record: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_authors(record: PlainMapping) -> PlainDict:
     """Return who wrote the entry, and what the ledger and the approvers' request are called."""
     approval = record.get("approval")
     signed = "" if approval is None else f" Approved request: SHA-256 {approval['sha256']}."
@@ -379,7 +380,7 @@ def _describe_authors(record: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _find_point(record: Mapping[str, Any], name: str) -> str:
+def _find_point(record: PlainMapping, name: str) -> str:
     """Return what a release says to one of NIST's points; which says nothing without a promise."""
     return statement.list_nist_points(record).get(name, "Not private: made with noise for tests.")
 
@@ -387,7 +388,7 @@ def _find_point(record: Mapping[str, Any], name: str) -> str:
 STEPPED = "Answers of persons to listed items in ordered categories, or missing"
 
 
-def _name_use(record: Mapping[str, Any]) -> str:
+def _name_use(record: PlainMapping) -> str:
     if record["mechanism"] == MEANS:
         return "Mean abilities of groups"
     if not conditions.has_step_items(record):
@@ -420,7 +421,7 @@ def _scalar(value: Any) -> str:
     return re.sub(r"^(-?\d+)e", r"\1.0e", repr(value))
 
 
-def _name_numbers(record: Mapping[str, Any]) -> str:
+def _name_numbers(record: PlainMapping) -> str:
     """Say what a release publishes of each item, for the registry."""
     if record["mechanism"] == MEANS:
         return "the mean abilities of groups"
@@ -432,7 +433,7 @@ def _name_numbers(record: Mapping[str, Any]) -> str:
     )
 
 
-def _name_errors(record: Mapping[str, Any]) -> str:
+def _name_errors(record: PlainMapping) -> str:
     """Say in the registry what standard errors include, or that there are none."""
     if statement.has_errors(record) or record["mechanism"] == MEANS:
         return "with standard errors that include the privacy noise"

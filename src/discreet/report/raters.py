@@ -16,6 +16,7 @@ from discreet.html import HtmlColumn, write_page
 from discreet.items.curves import BIN
 from discreet.items.raters import BiasTable, LevelFit, RatingStudy
 from discreet.items.raters.laws import ITEM
+from discreet.plain import PlainDict
 from discreet.report.model_findings import Finding, Severity
 from discreet.report.page import judge
 from discreet.report.paper import PaperTable, assemble_table, write_interval, write_number
@@ -285,7 +286,7 @@ def write_rater_page(
 
 def list_rater_values(
     study: RatingStudy, tables: Sequence[BiasTable], *, title: str, scale: Scale | None = None
-) -> dict[str, Any]:
+) -> PlainDict:
     """Return what the page shows."""
     estimate = study.estimate
     findings = find_rater_problems(study, tables)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from typing import Any
 
 from discreet import __version__
 from discreet.html import HtmlColumn, write_page
+from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.accounting import Budget, Neighbours, best_guess
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.balance import History, LedgerEntry
@@ -43,7 +43,7 @@ COMPARED = {
 }
 
 
-def list_populations(history: History) -> list[dict[str, Any]]:
+def list_populations(history: History) -> list[PlainDict]:
     """Return a row for "everyone" and each population: spent, left, releases, what is declared."""
     populations = history.populations
     return [
@@ -57,7 +57,7 @@ def list_populations(history: History) -> list[dict[str, Any]]:
     ]
 
 
-def describe_largest(history: History) -> dict[str, Any]:
+def describe_largest(history: History) -> PlainDict:
     """Return the most that was spent on any one person, and in which populations that person is."""
     largest = history.standing()
     return {
@@ -79,7 +79,7 @@ def explain_relations(populations: Populations, name: str, tell: Language = ENGL
     return "; ".join([*relations, overlap])
 
 
-def describe_spending(ledger: Ledger, history: History, language: str = "en") -> dict[str, Any]:
+def describe_spending(ledger: Ledger, history: History, language: str = "en") -> PlainDict:
     """Return all that a spending report says, as plain values; sentences in this language."""
     relation, tell = history.relation, load_words(language)
     return {
@@ -102,7 +102,7 @@ def describe_spending(ledger: Ledger, history: History, language: str = "en") ->
     }
 
 
-def _describe_release(entry: LedgerEntry) -> dict[str, Any]:
+def _describe_release(entry: LedgerEntry) -> PlainDict:
     identity = (entry.order or {}).get("about", {}).get("identity", {})
     return {
         "number": entry.number,
@@ -152,7 +152,7 @@ def _explain_limit(limit: Budget, relation: Neighbours, tell: Language) -> str:
     )
 
 
-def _summarise(spending: Mapping[str, Any], tell: Language) -> str:
+def _summarise(spending: PlainMapping, tell: Language) -> str:
     largest, limit, count = spending["largest"], spending["limit"], len(spending["releases"])
     epsilon = f"{largest['epsilon']:.4g}"
     spent = tell("epsilon {epsilon}", epsilon=epsilon)
@@ -186,7 +186,7 @@ def _say_most(together: list[str], values: Mapping[str, str], tell: Language) ->
     )
 
 
-def _warn(spending: Mapping[str, Any], tell: Language) -> str:
+def _warn(spending: PlainMapping, tell: Language) -> str:
     if spending["keeps_limit"]:
         return ""
     return tell(
@@ -195,7 +195,7 @@ def _warn(spending: Mapping[str, Any], tell: Language) -> str:
     )
 
 
-def _list_facts(spending: Mapping[str, Any], tell: Language) -> dict[str, str]:
+def _list_facts(spending: PlainMapping, tell: Language) -> dict[str, str]:
     relation = spending["neighbours"]
     facts = {
         tell("largest epsilon"): f"{spending['largest']['epsilon']:.4g}",
@@ -208,7 +208,7 @@ def _list_facts(spending: Mapping[str, Any], tell: Language) -> dict[str, str]:
     return facts | ({tell("latest release"): spending["as_of"]} if spending["as_of"] else {})
 
 
-def _list_tables(spending: Mapping[str, Any], tell: Language) -> dict[str, list[HtmlColumn]]:
+def _list_tables(spending: PlainMapping, tell: Language) -> dict[str, list[HtmlColumn]]:
     """Return the two tables: of populations, and of releases."""
     rows, releases = spending["populations"], spending["releases"]
     finished = [tell("yes") if release["finished"] else tell("no") for release in releases]
@@ -233,9 +233,7 @@ def _list_tables(spending: Mapping[str, Any], tell: Language) -> dict[str, list[
     }
 
 
-def _name_release(
-    release: Mapping[str, Any], releases: Sequence[Mapping[str, Any]], tell: Language
-) -> str:
+def _name_release(release: PlainMapping, releases: Sequence[PlainMapping], tell: Language) -> str:
     """Return title and version of a release, and the version by which it was replaced."""
     title, version = release.get("title", ""), release.get("version", "")
     later = [
@@ -248,16 +246,16 @@ def _name_release(
     return f"{title} ({', '.join(words)})" if title and words else title
 
 
-def _name_all(rows: list[dict[str, Any]], tell: Language) -> list[str]:
+def _name_all(rows: list[PlainDict], tell: Language) -> list[str]:
     return [name_population(row["population"], tell) for row in rows]
 
 
-def _list_declared(spending: Mapping[str, Any], tell: Language) -> dict[str, str]:
+def _list_declared(spending: PlainMapping, tell: Language) -> dict[str, str]:
     rows = spending["populations"]
     return dict(zip(_name_all(rows, tell), [row["declared"] for row in rows], strict=True))
 
 
-def _explain_source(spending: Mapping[str, Any], tell: Language) -> str:
+def _explain_source(spending: PlainMapping, tell: Language) -> str:
     return tell(
         "Ledger {ledger}, the number that every release charged to it names. Made by {software}.",
         ledger=spending["ledger"],
@@ -265,7 +263,7 @@ def _explain_source(spending: Mapping[str, Any], tell: Language) -> str:
     )
 
 
-def list_spending_values(spending: Mapping[str, Any]) -> dict[str, Any]:
+def list_spending_values(spending: PlainMapping) -> PlainDict:
     """Return what the template of the report shows."""
     tell = load_words(spending["language"])
     return {
@@ -282,7 +280,7 @@ def list_spending_values(spending: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def draw_spending(spending: Mapping[str, Any]) -> Sheet:
+def draw_spending(spending: PlainMapping) -> Sheet:
     """Draw what was spent on one person of each population, against the limit."""
     rows, limit = spending["populations"][:PICTURE_ITEMS], spending["limit"]["epsilon"]
     tell = load_words(spending["language"])
@@ -311,12 +309,12 @@ def draw_spending(spending: Mapping[str, Any]) -> Sheet:
     return sheet
 
 
-def write_spending_page(spending: Mapping[str, Any]) -> str:
+def write_spending_page(spending: PlainMapping) -> str:
     """Return the report as one HTML file."""
     return write_page("spending.html", list_spending_values(spending), scripts=())
 
 
-def write_spending_text(spending: Mapping[str, Any]) -> str:
+def write_spending_text(spending: PlainMapping) -> str:
     """Return the report as Markdown."""
     tell = load_words(spending["language"])
     tables = {name: _write_rows(columns) for name, columns in _list_tables(spending, tell).items()}

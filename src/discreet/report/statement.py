@@ -10,11 +10,10 @@ Guarantees", 2025) asks about a guarantee, each with the answer of the release a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from discreet.models.noisy.spectral import FLOOR_LIMIT, has_room
+from discreet.plain import PlainMapping
 from discreet.privacy.accounting import CHARGED, NO_LEDGER, Guarantee, best_guess, surest_belief
 from discreet.privacy.ledger import EVERYONE
 from discreet.privacy.mechanisms.group_means import NAME as MEANS
@@ -100,7 +99,7 @@ class Statement:
     promise: tuple[str, ...]
 
 
-def make_statement(record: Mapping[str, Any]) -> Statement:
+def make_statement(record: PlainMapping) -> Statement:
     """Say what a release promises, to whom and on what conditions, in the record's language."""
     guarantee, tell = record["guarantee"], speak(record)
     return Statement(
@@ -123,7 +122,7 @@ def make_statement(record: Mapping[str, Any]) -> Statement:
     )
 
 
-def say_published(record: Mapping[str, Any]) -> str:
+def say_published(record: PlainMapping) -> str:
     """Say what a release publishes."""
     tell, count = speak(record), len(record["items"])
     if has_step_items(record):
@@ -150,7 +149,7 @@ def say_published(record: Mapping[str, Any]) -> str:
     return tell.of(kind, "This release publishes the {numbers} of {count} {items}.", count=count)
 
 
-def _explain_errors(record: Mapping[str, Any]) -> list[str]:
+def _explain_errors(record: PlainMapping) -> list[str]:
     tell = speak(record)
     if record["mechanism"] == MEANS:
         return [
@@ -172,7 +171,7 @@ def _explain_errors(record: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _name_reference(record: Mapping[str, Any]) -> str:
+def _name_reference(record: PlainMapping) -> str:
     """Say that a translation is one, and where the words are that count."""
     tell = speak(record)
     return tell(
@@ -181,7 +180,7 @@ def _name_reference(record: Mapping[str, Any]) -> str:
     )
 
 
-def name_access(record: Mapping[str, Any]) -> str:
+def name_access(record: PlainMapping) -> str:
     """Say of what a release is, and whether it is private."""
     kind, tell = find_kind(record), speak(record)
     if record["guarantee"]["is_private"] and record["mechanism"] == MEANS:
@@ -191,7 +190,7 @@ def name_access(record: Mapping[str, Any]) -> str:
     return tell.of(kind, "{title}, not private: made with noise for tests")
 
 
-def warn(record: Mapping[str, Any]) -> str:
+def warn(record: PlainMapping) -> str:
     """Say on a page that nothing is private, where the noise was for tests; else nothing."""
     if record["guarantee"]["is_private"]:
         return ""
@@ -199,7 +198,7 @@ def warn(record: Mapping[str, Any]) -> str:
     return tell("Not private: made with a seeded source for tests.")
 
 
-def write_statement(record: Mapping[str, Any]) -> str:
+def write_statement(record: PlainMapping) -> str:
     """Return the statement as Markdown."""
     statement, tell = make_statement(record), speak(record)
     points = [
@@ -219,7 +218,7 @@ def write_statement(record: Mapping[str, Any]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def explain_promise(record: Mapping[str, Any]) -> str:
+def explain_promise(record: PlainMapping) -> str:
     """Say what a release promises to one person; nothing where the noise was for tests."""
     guarantee, tell = Guarantee.from_dict(record["guarantee"]), speak(record)
     if not guarantee.is_private:
@@ -238,7 +237,7 @@ def explain_belief(guarantee: Guarantee, kind: ReleaseKind, tell: Language = ENG
     return tell.of(kind, MOSTLY_BELIEVED, sure=sure, beyond=show_chance(guarantee.tail))
 
 
-def explain_plainly(record: Mapping[str, Any]) -> str:
+def explain_plainly(record: PlainMapping) -> str:
     """Say in everyday words what a page gives away about one person; nothing without a promise."""
     guarantee, tell = Guarantee.from_dict(record["guarantee"]), speak(record)
     if not guarantee.is_private:
@@ -247,7 +246,7 @@ def explain_plainly(record: Mapping[str, Any]) -> str:
     return tell.of(find_kind(record), PLAINLY, right=show_probability_bound(right, tell))
 
 
-def _compare(record: Mapping[str, Any]) -> list[str]:
+def _compare(record: PlainMapping) -> list[str]:
     if not record["guarantee"]["is_private"]:
         return []
     relation, tell = record["guarantee"]["neighbours"], speak(record)
@@ -258,7 +257,7 @@ def _compare(record: Mapping[str, Any]) -> list[str]:
     return [compared, hidden] if record.get("groups") else [compared]
 
 
-def _facts(record: Mapping[str, Any]) -> dict[str, str]:
+def _facts(record: PlainMapping) -> dict[str, str]:
     guarantee, kind, tell = record["guarantee"], find_kind(record), speak(record)
     facts = {
         **list_identity(record),
@@ -311,7 +310,7 @@ IDENTITY = {
 }
 
 
-def list_identity(record: Mapping[str, Any]) -> dict[str, str]:
+def list_identity(record: PlainMapping) -> dict[str, str]:
     """Return what a release says about itself, by name, and what it adds up to."""
     identity, tell = record.get("identity", {}), speak(record)
     facts = {
@@ -335,7 +334,7 @@ def name_population(name: str, tell: Language) -> str:
     return tell("everyone") if name == EVERYONE else name
 
 
-def name_edition(record: Mapping[str, Any]) -> str:
+def name_edition(record: PlainMapping) -> str:
     """Return what stands below the title: version, date, who answers for it and who approved it."""
     identity, tell = record.get("identity", {}), speak(record)
     names = ", ".join(row["name"] for row in record.get("approval", {}).get("approvers", ()))
@@ -349,7 +348,7 @@ def name_edition(record: Mapping[str, Any]) -> str:
     return line[:1].upper() + line[1:]
 
 
-def _show_spent(account: Mapping[str, Any], tell: Language) -> str:
+def _show_spent(account: PlainMapping, tell: Language) -> str:
     """Say what was spent on one person; exact where budgets were chosen in advance."""
     values = {
         "epsilon": f"{account['epsilon']:.4g}",
@@ -379,7 +378,7 @@ def _show_spent(account: Mapping[str, Any], tell: Language) -> str:
     )
 
 
-def explain_versions(record: Mapping[str, Any]) -> list[str]:
+def explain_versions(record: PlainMapping) -> list[str]:
     """Say what it means that a release takes the place of another one."""
     identity, account = record.get("identity", {}), record.get("account")
     sentences = [identity["note"]] if "note" in identity else []
@@ -407,13 +406,13 @@ def explain_versions(record: Mapping[str, Any]) -> list[str]:
     return [*sentences, f"{replaced} {together}"]
 
 
-def explain_ledger(record: Mapping[str, Any]) -> str:
+def explain_ledger(record: PlainMapping) -> str:
     """Say which ledger was charged, or that none was."""
     charged, tell = record["guarantee"]["ledger"], speak(record)
     return tell.term(NO_LEDGER) if charged is None else tell.term(CHARGED).format(ledger=charged)
 
 
-def list_nist_points(record: Mapping[str, Any]) -> dict[str, str]:
+def list_nist_points(record: PlainMapping) -> dict[str, str]:
     """Return NIST's points, each with this release's answer; none where nothing is promised."""
     guarantee, kind, tell = record["guarantee"], find_kind(record), speak(record)
     if not guarantee["is_private"]:
@@ -457,7 +456,7 @@ def list_nist_points(record: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _tell_groups(record: Mapping[str, Any]) -> str:
+def _tell_groups(record: PlainMapping) -> str:
     tell = speak(record)
     if record["mechanism"] == MEANS:
         return tell(
@@ -482,7 +481,7 @@ def _tell_groups(record: Mapping[str, Any]) -> str:
     )
 
 
-def _tell_accuracy(record: Mapping[str, Any]) -> str:
+def _tell_accuracy(record: PlainMapping) -> str:
     if not has_errors(record):
         return " ".join(_explain_errors(record) or explain_floor(record))
     tell = speak(record)
@@ -492,7 +491,7 @@ def _tell_accuracy(record: Mapping[str, Any]) -> str:
     )
 
 
-def explain_floor(record: Mapping[str, Any]) -> list[str]:
+def explain_floor(record: PlainMapping) -> list[str]:
     """Say what the floor of the spectral estimate did; nothing of other estimates."""
     floor, tell = record.get("floor"), speak(record)
     if floor is None:
@@ -515,13 +514,13 @@ def explain_floor(record: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def has_errors(record: Mapping[str, Any]) -> bool:
+def has_errors(record: PlainMapping) -> bool:
     """Say whether the difficulties of a release have standard errors."""
     floor = record.get("floor")
     return record["mechanism"] != MEANS and (floor is None or has_room(**floor))
 
 
-def _tell_trust(record: Mapping[str, Any]) -> str:
+def _tell_trust(record: PlainMapping) -> str:
     tell = speak(record)
     sentence = tell.of(
         find_kind(record),
@@ -534,7 +533,7 @@ def _tell_trust(record: Mapping[str, Any]) -> str:
     return f"{sentence} {coin}"
 
 
-def _tell_proof(record: Mapping[str, Any]) -> str:
+def _tell_proof(record: PlainMapping) -> str:
     tell, digest = speak(record), record.get("source_sha256")
     values = {
         "mechanism": record["mechanism"],
@@ -555,7 +554,7 @@ def _tell_proof(record: Mapping[str, Any]) -> str:
     )
 
 
-def _tell_audit(record: Mapping[str, Any]) -> str:
+def _tell_audit(record: PlainMapping) -> str:
     audit, tell = record.get("audit"), speak(record)
     if audit is None:
         return tell(
@@ -573,7 +572,7 @@ def _tell_audit(record: Mapping[str, Any]) -> str:
     )
 
 
-def _tell_releases(record: Mapping[str, Any]) -> str:
+def _tell_releases(record: PlainMapping) -> str:
     account, tell = record.get("account"), speak(record)
     if account is None:
         return explain_ledger(record)
@@ -581,7 +580,7 @@ def _tell_releases(record: Mapping[str, Any]) -> str:
     return f"{explain_ledger(record)} {about}: {_show_spent(account, tell)}."
 
 
-def list_unprotected(record: Mapping[str, Any]) -> list[str]:
+def list_unprotected(record: PlainMapping) -> list[str]:
     """Name what a release does not protect, because it was public before."""
     kind, tell = find_kind(record), speak(record)
     cap = tell.of(kind, "the cap of {cap} {answers} per {person}", cap=record[kind.cap])

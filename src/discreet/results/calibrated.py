@@ -14,6 +14,7 @@ import numpy as np
 
 from discreet.coding.ids import check_items
 from discreet.errors import BadUsage
+from discreet.plain import PlainMapping
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.types import FloatArray, Texts
 
@@ -50,7 +51,7 @@ class Scored(Protocol):
 
 
 #: Where the difficulties of items come from; a mapping may hold a list of thresholds for an item.
-Calibration: TypeAlias = Estimate | Calibrated | HoldsEstimate | Mapping[str, Any]
+Calibration: TypeAlias = Estimate | Calibrated | HoldsEstimate | PlainMapping
 
 #: What has an order. Its ``noun`` says what it is about, of a calibration items.
 CalibrationOrScores: TypeAlias = Calibration | Scored

@@ -25,6 +25,7 @@ from discreet.atomic import write_text
 from discreet.coding.agreement import join_readings
 from discreet.coding.reading import Reading
 from discreet.errors import BadUsage
+from discreet.plain import PlainDict
 from discreet.privacy.accounting import Guarantee
 from discreet.results.calibrated import Calibration, as_estimate, find_source
 from discreet.results.thresholds import Thresholds, join_ladders, make_one_step
@@ -253,7 +254,7 @@ def write_bank(path: str | PathLike[str], bank: Bank) -> None:
     'reasoning'
     """
     version = VERSION if bank.ladder is None else WITH_STEPS
-    head: dict[str, Any] = {"format": FORMAT, "version": version, "unit": UNIT}
+    head: PlainDict = {"format": FORMAT, "version": version, "unit": UNIT}
     head |= {"scale": bank.scale, "access": bank.access}
     if bank.guarantee is not None:
         head["guarantee"] = bank.guarantee.to_dict()

@@ -12,11 +12,11 @@ The ranges hold together: with probability ``level`` every item has a rank withi
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from discreet.errors import BadUsage
+from discreet.plain import PlainDict
 from discreet.results.calibrated import RANK_WORDS, CalibrationOrScores
 from discreet.results.differences import (
     Bars,
@@ -229,7 +229,7 @@ class ItemComparison(Tabular):
     level: float
     simultaneous: bool
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlainDict:
         """Return the fields as plain values."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
@@ -348,7 +348,7 @@ class ItemOrder:
 
     ranges: RankRanges
     neighbours: Columns
-    pairs: dict[str, Any] | None
+    pairs: PlainDict | None
 
 
 def find_standing(estimate: Estimate) -> ItemOrder:
@@ -377,7 +377,7 @@ def find_standing(estimate: Estimate) -> ItemOrder:
     return ItemOrder(ranges, neighbours, _gather_pairs(estimate, ranges))
 
 
-def _gather_pairs(estimate: Estimate, ranges: RankRanges) -> dict[str, Any] | None:
+def _gather_pairs(estimate: Estimate, ranges: RankRanges) -> PlainDict | None:
     differences, items = find_differences(estimate), len(ranges.items)
     if not np.isfinite(differences.variance).all() or items < 2 or estimate.degrees is not None:
         return None

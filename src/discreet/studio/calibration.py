@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from discreet.answers.responses import Responses
 from discreet.api.calibrating import fit
 from discreet.persons.scoring import score
+from discreet.plain import PlainMapping
 from discreet.report.calibration import CalibrationAnalysis, analyse_calibration
 from discreet.report.diagnosis import Diagnosis
 from discreet.report.page import list_report_values
@@ -50,7 +50,7 @@ class CalibrationSummary:
     test: Diagnosis
     tables: Mapping[str, AnalysisTable]
     scale: Scale | None
-    values: Mapping[str, Any]
+    values: PlainMapping
     files: tuple[str, ...]
     items: tuple[AnsweredItem, ...]
     people: PersonPoints
@@ -67,7 +67,7 @@ class CalibrationSummary:
 
 
 def calibrate(
-    progress: TaskProgress, answers: Path, title: str, settings: Mapping[str, Any]
+    progress: TaskProgress, answers: Path, title: str, settings: PlainMapping
 ) -> CalibrationSummary:
     """Calibrate answers, test the model, and write what can be taken away."""
     keywords = dict(settings)

@@ -27,6 +27,7 @@ from starlette.responses import Response
 from discreet.atomic import is_refused_by_windows
 from discreet.errors import BadUsage, DiscreetError, Remedy
 from discreet.html import TEMPLATES
+from discreet.plain import PlainDict, PlainMapping
 from discreet.studio.language import refuse, tell
 from discreet.tables.paths import settle_path
 
@@ -92,7 +93,7 @@ class FieldKind(NamedTuple):
 
 
 @cache
-def _read_texts() -> dict[str, Any]:
+def _read_texts() -> PlainDict:
     return tomllib.loads((TEMPLATES / "studio" / "fields.toml").read_text("utf-8"))
 
 
@@ -107,7 +108,7 @@ def load_fields(form: str, **kinds: FieldKind) -> tuple[Field, ...]:
     return tuple(fields)
 
 
-def read_fields(fields: Sequence[Field], sent: Mapping[str, Any]) -> dict[str, Any]:
+def read_fields(fields: Sequence[Field], sent: PlainMapping) -> PlainDict:
     """Return the keywords that a form says; those of blank fields are absent."""
     keywords, problems = {}, {}
     for form_field in fields:
@@ -126,7 +127,7 @@ def read_fields(fields: Sequence[Field], sent: Mapping[str, Any]) -> dict[str, A
 
 
 def check_needed(
-    fields: Sequence[Field], needed: Sequence[str], entries: Mapping[str, Any], words: str
+    fields: Sequence[Field], needed: Sequence[str], entries: PlainMapping, words: str
 ) -> None:
     """Refuse a form that lacks what it needs."""
     missing = [one for one in fields if one.name in needed and one.name not in entries]
@@ -134,7 +135,7 @@ def check_needed(
         raise refuse_fields({one.name: f"{tell.term(one.label)}: {words}" for one in missing})
 
 
-def write_fields(fields: Sequence[Field], options: Mapping[str, Any]) -> dict[str, str]:
+def write_fields(fields: Sequence[Field], options: PlainMapping) -> dict[str, str]:
     """Return the values in the fields of a form."""
     return {one.name: one.write(options[one.name]) if one.name in options else "" for one in fields}
 

@@ -22,6 +22,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from discreet.coding.remedies import spell_command
 from discreet.html import render
+from discreet.plain import PlainDict, PlainMapping
 from discreet.studio.jobs import JobState, StudioJob
 from discreet.studio.language import not_found, tell
 from discreet.studio.messages import say_message
@@ -74,7 +75,7 @@ def run_of(request: Request) -> CalibrationRun:
 
 def show(
     template: str,
-    values: Mapping[str, Any],
+    values: PlainMapping,
     secrecy: Secrecy,
     work: Work | None = None,
     run: CalibrationRun | None = None,
@@ -135,7 +136,7 @@ def speak_number(text: str) -> str:
     return text.replace(",", "\N{NARROW NO-BREAK SPACE}").replace(".", ",")
 
 
-def show_job(job: StudioJob) -> dict[str, Any]:
+def show_job(job: StudioJob) -> PlainDict:
     """Return what a page shows of a job: that it runs, failed or was cancelled."""
     state = job.state
     return {
@@ -190,10 +191,10 @@ class Same:
 def write_same(
     verb: str,
     file: str,
-    options: Mapping[str, Any],
+    options: PlainMapping,
     items: Sequence[str],
     *,
-    more: Mapping[str, Any] | None = None,
+    more: PlainMapping | None = None,
     then: str = "",
 ) -> Same:
     """Return a command with its Python.

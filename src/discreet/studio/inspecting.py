@@ -17,6 +17,7 @@ from typing import Any, cast
 from discreet.answers.responses import Responses
 from discreet.coding.remedies import TableFinding
 from discreet.errors import BadResponses, BadUsage, DiscreetError
+from discreet.plain import PlainDict, PlainMapping
 from discreet.readers.answers import read_planned
 from discreet.report.plain import AnsweredItem, count_answers
 from discreet.studio.forms import (
@@ -138,7 +139,7 @@ class Look:
         The answers as they were read; with open findings, by the proposed answers to them.
     """
 
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: PlainMapping = field(default_factory=dict)
     inspection: Inspection | None = None
     findings: tuple[TableFinding, ...] = ()
     summary: AnswersSummary | None = None
@@ -149,18 +150,18 @@ class Look:
         return self.summary is not None and not any(finding.is_open for finding in self.findings)
 
     @property
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> PlainDict:
         """What the page shows as stated: the whole proposal."""
         found = self.options if self.inspection is None else self.inspection.options
         return {**found, **self.rated}
 
     @property
-    def rated(self) -> dict[str, Any]:
+    def rated(self) -> PlainDict:
         """What is stated about raters, which no inspection knows."""
         return {RATERS: self.options[RATERS]} if RATERS in self.options else {}
 
     @property
-    def certain(self) -> dict[str, Any]:
+    def certain(self) -> PlainDict:
         """What was stated, and what nobody needs to be asked about."""
         found = self.inspection
         return {} if found is None else {**simplify(found.take_sure().stated), **self.rated}
@@ -203,7 +204,7 @@ class Look:
         return [label for label, role in self.columns if role in (ITEM, REVERSED)]
 
 
-def look(progress: TaskProgress, source: Path, name: str, options: Mapping[str, Any]) -> Look:
+def look(progress: TaskProgress, source: Path, name: str, options: PlainMapping) -> Look:
     """Inspect a file, and read it as far as that is possible."""
     progress.begin(mark("Looking at the first rows"))
     view = Look(options)
@@ -230,7 +231,7 @@ def look(progress: TaskProgress, source: Path, name: str, options: Mapping[str, 
     return replace(view, summary=_summarise(responses))
 
 
-def _inspect(source: Path, options: Mapping[str, Any]) -> Inspection:
+def _inspect(source: Path, options: PlainMapping) -> Inspection:
     """Inspect a file; whoever states a column of raters has said what it is."""
     stated = {name: value for name, value in options.items() if name != RATERS}
     raters = options.get(RATERS)
@@ -239,7 +240,7 @@ def _inspect(source: Path, options: Mapping[str, Any]) -> Inspection:
     return inspect_table(source, **stated)
 
 
-def _offer_raters(inspection: Inspection, options: Mapping[str, Any]) -> tuple[TableFinding, ...]:
+def _offer_raters(inspection: Inspection, options: PlainMapping) -> tuple[TableFinding, ...]:
     """Return what was found, with what reads ratings; repeated answers of persons are ratings."""
     if RATERS in options:
         return tuple(one for one in inspection.findings if one.field != "repeats")
@@ -319,7 +320,7 @@ def _summarise(responses: Responses) -> AnswersSummary:
 
 def state_reading(
     view: Look, sent: Mapping[str, str], touched: Collection[str] | None = None
-) -> dict[str, Any]:
+) -> PlainDict:
     """Return what a form states: the reading that its page showed, with all that was changed.
 
     Where ``touched`` names what was changed and not sent yet, marked answers are no consent: only
@@ -352,7 +353,7 @@ def _find_header(view: Look, sent: Mapping[str, str]) -> int | None:
     return None
 
 
-def _take_answer(options: dict[str, Any], finding: TableFinding, choice: str) -> dict[str, Any]:
+def _take_answer(options: PlainDict, finding: TableFinding, choice: str) -> PlainDict:
     chosen = read_index(choice, len(finding.answers))
     if chosen is None:
         if choice:
@@ -370,7 +371,7 @@ def _take_answer(options: dict[str, Any], finding: TableFinding, choice: str) ->
     return options
 
 
-def _take_back(options: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+def _take_back(options: PlainMapping, change: PlainMapping) -> PlainDict:
     """Return the options without what an answer had set."""
     changed = dict(options)
     for name, value in change.items():
@@ -381,7 +382,7 @@ def _take_back(options: Mapping[str, Any], change: Mapping[str, Any]) -> dict[st
     return {name: value for name, value in changed.items() if value != []}
 
 
-def _take_fields(options: dict[str, Any], view: Look, sent: Mapping[str, str]) -> dict[str, Any]:
+def _take_fields(options: PlainDict, view: Look, sent: Mapping[str, str]) -> PlainDict:
     """Return the options with the fields that were changed."""
     before = write_fields(FIELDS, view.shown)
     changed = [
@@ -402,9 +403,7 @@ def _take_fields(options: dict[str, Any], view: Look, sent: Mapping[str, str]) -
     return {name: value for name, value in options.items() if name not in dropped} | values
 
 
-def _give_role(
-    options: Mapping[str, Any], label: str, role: str, *, is_long: bool = False
-) -> dict[str, Any]:
+def _give_role(options: PlainMapping, label: str, role: str, *, is_long: bool = False) -> PlainDict:
     """Take a column out of every list, and put it where it belongs."""
     changed = dict(options)
     for name in ("ignore", "group", "keep", "reverse"):
@@ -427,7 +426,7 @@ def _give_role(
     return changed
 
 
-def _take_rows(options: dict[str, Any], view: Look, sent: Mapping[str, str]) -> dict[str, Any]:
+def _take_rows(options: PlainDict, view: Look, sent: Mapping[str, str]) -> PlainDict:
     """Return the options with the rows that were marked: all of them are stated then."""
     preview = None if view.inspection is None else view.inspection.preview
     rows = zip(preview.numbers, preview.row_roles, preview.rows, strict=True) if preview else ()
@@ -453,7 +452,7 @@ def _names_row(row: int | str, number: int, cells: tuple[str, ...]) -> bool:
     return row == number or str(row).casefold() in words or (row == "blank" and not words)
 
 
-def _tidy(options: Mapping[str, Any]) -> dict[str, Any]:
+def _tidy(options: PlainMapping) -> PlainDict:
     """Leave out what says nothing. An empty list says that there are no such rows or items."""
     meaningful = ("drop_rows", "reverse")
     empty: tuple[Any, ...] = ([], {}, "", None)

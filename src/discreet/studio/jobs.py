@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -26,6 +26,7 @@ from typing import Any
 
 from discreet.atomic import create_private, replace_file
 from discreet.errors import DiscreetError, saying_it_otherwise
+from discreet.plain import PlainDict, PlainMapping
 from discreet.resources import machine_memory
 from discreet.studio.language import refuse, speak_language, tell
 from discreet.words import mark
@@ -93,7 +94,7 @@ Task = Callable[..., Any]
 def run_task(
     folder: Path,
     task: Task,
-    arguments: Mapping[str, Any],
+    arguments: PlainMapping,
     memory: int | None,
     language: str | None = None,
 ) -> None:
@@ -236,7 +237,7 @@ class StudioJob:
         return f"{tell('The work ended suddenly.')} {tell.term(OUT_OF_MEMORY)}"
 
     @property
-    def progress(self) -> dict[str, Any]:
+    def progress(self) -> PlainDict:
         """What is being done, and how much of it."""
         path = self.folder / PROGRESS
         report = loads(path.read_text()) if path.exists() else {"label": mark("Starting")}

@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import file_digest, sha256
@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 from discreet.atomic import PRIVACY_FILE, PRIVATE_FOLDER, hold_lock, make_folder, write_text
 from discreet.datasets import lsat
 from discreet.errors import BadUsage
+from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.ledger.request import Request
 from discreet.privacy.ledger.values import check_reservation
 from discreet.studio.forms import plain_name
@@ -127,7 +128,7 @@ class Recent:
 
     place: Path | None = field(default_factory=find_place)
 
-    def entries(self) -> list[dict[str, Any]]:
+    def entries(self) -> list[PlainDict]:
         """Return what is kept; a damaged list is an empty one."""
         with suppress(OSError, JSONDecodeError, UnicodeDecodeError):
             listed = loads(self.place.read_text("utf-8")) if self.place else []
@@ -140,7 +141,7 @@ class Recent:
         """Return the paths."""
         return [entry["path"] for entry in self.entries() if "path" in entry]
 
-    def recall(self, key: str) -> dict[str, Any]:
+    def recall(self, key: str) -> PlainDict:
         """Return what is kept of a file by its path or digest; nothing of a new one."""
         return next((entry for entry in self.entries() if key_of(entry) == key), {})
 
@@ -159,14 +160,14 @@ class Recent:
         elif self.place:
             self.place.unlink(missing_ok=True)
 
-    def _write(self, entries: list[dict[str, Any]]) -> None:
+    def _write(self, entries: list[PlainDict]) -> None:
         # A home that cannot be written is no reason to stop: the list is a convenience.
         if self.place:
             with suppress(OSError):
                 write_text(self.place, dumps(entries, ensure_ascii=False, indent=1) + "\n")
 
 
-def key_of(entry: Mapping[str, Any]) -> str:
+def key_of(entry: PlainMapping) -> str:
     """Return by what an entry is found: where a file is, or what it holds."""
     key = entry.get("path") or entry.get("digest")
     return key if isinstance(key, str) else ""
@@ -187,7 +188,7 @@ class Example(NamedTuple):
     name: str
     about: str
     write: Callable[[], str]
-    options: Mapping[str, Any]
+    options: PlainMapping
 
 
 def _write_lsat() -> str:

@@ -20,6 +20,7 @@ from discreet.answers.responses import Responses
 from discreet.api.calibrating import fit
 from discreet.atomic import REPORT_FILE
 from discreet.items.raters import BiasTable, RatingStudy, study_ratings
+from discreet.plain import PlainMapping
 from discreet.readers.answers import read_planned
 from discreet.readers.ratings import USEFUL_WORDS, read_ratings
 from discreet.report.formats import write_csv
@@ -141,7 +142,7 @@ class RatingSummary:
 
 
 def calibrate_ratings(
-    progress: TaskProgress, answers: Path, title: str, settings: Mapping[str, Any]
+    progress: TaskProgress, answers: Path, title: str, settings: PlainMapping
 ) -> RatingSummary:
     """Estimate items, steps and severities, and write what can be taken away."""
     del settings  # ratings have none

@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from filecmp import cmp
 from pathlib import Path
-from typing import Any
 
 from discreet.answers.protocol import Answers
 from discreet.api.banks import is_bank, read_bank
 from discreet.atomic import PRIVACY_FILE
 from discreet.coding.remedies import list_values
 from discreet.errors import BadUsage, DiscreetError
+from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.accounting import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.request import Request
@@ -106,7 +106,7 @@ class ReleaseForm:
         identity = replace(self.spec.identity, looked=looked)
         return replace(self, spec=replace(self.spec, identity=identity))
 
-    def list_keywords(self) -> dict[str, Any]:
+    def list_keywords(self) -> PlainDict:
         """Return the keywords of :func:`discreet.release` that say the same, but for the budget."""
         public, identity = self.spec.public, self.spec.identity
         usual = make_spec(self.spec.budget, items=self.items).public
@@ -169,7 +169,7 @@ NEEDED = ("account", "epsilon", "delta", "persons")
 NOT_RELEASED = {"model", "lowest", "keep", "steps", "categories", "merge"}
 
 
-def list_words(options: Mapping[str, Any], sent: Mapping[str, str]) -> dict[str, Any]:
+def list_words(options: PlainMapping, sent: Mapping[str, str]) -> PlainDict:
     """Return how the answers are read for a release: as the form says, whatever was found."""
     if options.get("drop_rows") or options.get("key_row") is not None:
         raise refuse(
@@ -179,7 +179,7 @@ def list_words(options: Mapping[str, Any], sent: Mapping[str, str]) -> dict[str,
     return read_fields(FILE, sent)
 
 
-def show_words(words: Mapping[str, Any]) -> dict[str, str]:
+def show_words(words: PlainMapping) -> dict[str, str]:
     """Return keywords of a reading as they would stand in the form, by their fields."""
     stated = {part.name: part for part in (*FILE, *STUDY) if part.name in words}
     shown = {name: part.write(words[name]) for name, part in stated.items()}
@@ -194,7 +194,7 @@ def read_form(
     sent: Mapping[str, str],
     listed: ListedItems,
     accounts: Mapping[str, tuple[Path, str]],
-    reading: Mapping[str, Any],
+    reading: PlainMapping,
 ) -> ReleaseForm:
     """Return what a form says.
 
@@ -331,7 +331,7 @@ def make(
     ledger: Path,
     out: Path,
     source: Path,
-    options: Mapping[str, Any],
+    options: PlainMapping,
     terms: ReleaseForm,
 ) -> str:
     """Make a release, or deliver the one that this reservation paid for; return its folder."""
@@ -355,7 +355,7 @@ def finish(
     ledger: Path,
     out: Path,
     source: Path | None,
-    options: Mapping[str, Any],
+    options: PlainMapping,
 ) -> str:
     """Deliver a release that was paid for; return its folder."""
     if (out / PRIVACY_FILE).exists():
@@ -376,7 +376,7 @@ def finish(
 
 @contextmanager
 def _open(
-    progress: TaskProgress, source: Path, words: Mapping[str, Any], public: Public
+    progress: TaskProgress, source: Path, words: PlainMapping, public: Public
 ) -> Iterator[Answers]:
     """Give the answers as the terms say they are to be read, large ones where they are."""
     reading = restrict_reading(public, state_reading(words))

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import Any
 
+from discreet.plain import PlainMapping
 from discreet.studio.jobs import JobState, JobTable, StudioJob
 from discreet.studio.kept_files import EXAMPLES_FOLDER, Home, Recent, digest_file, find_place
 from discreet.studio.releasing import ListedItems, ReleaseForm
@@ -43,9 +43,9 @@ class CalibrationRun:
     """
 
     job: StudioJob
-    settings: Mapping[str, Any]
-    options: Mapping[str, Any]
-    shown: Mapping[str, Any]
+    settings: PlainMapping
+    options: PlainMapping
+    shown: PlainMapping
     answers: Path
 
     @property
@@ -91,11 +91,11 @@ class Work:
     source: Path
     shown: str
     digest: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: PlainMapping = field(default_factory=dict)
     reading: StudioJob | None = None
     runs: tuple[CalibrationRun, ...] = ()
     was_seen: bool = False
-    earlier: tuple[Mapping[str, Any], ...] = ()
+    earlier: tuple[PlainMapping, ...] = ()
     jobs: tuple[StudioJob, ...] = ()
 
     def find_run(self, name: str) -> CalibrationRun | None:
@@ -180,7 +180,7 @@ class StudioSession:
         return JobTable(self.folder, self.memory)
 
     def open(
-        self, source: Path, source_name: str = "", options: Mapping[str, Any] | None = None
+        self, source: Path, source_name: str = "", options: PlainMapping | None = None
     ) -> Work:
         """Begin work on a file, as it was read before where something is kept of it."""
         digest = digest_file(source) if source_name and options is None else ""
@@ -225,7 +225,7 @@ class StudioSession:
             part = work.source.relative_to(self.folder).parts[0]
             shutil.rmtree(self.folder / part, ignore_errors=True)
 
-    def change(self, name: str, change: Callable[[Work], Mapping[str, Any]]) -> Work:
+    def change(self, name: str, change: Callable[[Work], PlainMapping]) -> Work:
         """Change fields of a work; two requests at a time do it one after the other."""
         with self._lock:
             work = self.works[name]

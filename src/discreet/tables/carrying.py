@@ -16,12 +16,13 @@ from discreet.coding.reading import VALUE_FIELDS, Reading
 from discreet.coding.steps import write_merge
 from discreet.coding.values import EVERYWHERE
 from discreet.errors import AssumedReading, BadUsage
+from discreet.plain import PlainDict, PlainMapping
 from discreet.tables.lists import state_reading
 
 
 def carry_reading(
-    known: Reading | None, words: Mapping[str, Any], fields: Collection[str] = VALUE_FIELDS
-) -> dict[str, Any]:
+    known: Reading | None, words: PlainMapping, fields: Collection[str] = VALUE_FIELDS
+) -> PlainDict:
     """Return keywords for a new table: those stated, and what a calibration says about values.
 
     Raises
@@ -68,7 +69,7 @@ def _refuse_contradiction(known: Reading, typed: Reading, names: Collection[str]
         )
 
 
-def _tell(untold: Mapping[str, Any]) -> None:
+def _tell(untold: PlainMapping) -> None:
     """Say in one line what nobody stated."""
     if untold:
         rules = "; ".join(_show(*pair) for pair in untold.items())

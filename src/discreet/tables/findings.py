@@ -19,6 +19,7 @@ from discreet.coding.remedies import (
     make_remedy,
 )
 from discreet.errors import Remedy
+from discreet.plain import PlainDict, PlainMapping
 
 
 class DeclaredSource:
@@ -30,7 +31,7 @@ class DeclaredSource:
         return ()
 
 
-def state_option(option: str, sentence: str, options: Mapping[str, Any]) -> Detected:
+def state_option(option: str, sentence: str, options: PlainMapping) -> Detected:
     """Return a parameter that these keywords state."""
     return Detected(option, sentence, make_remedy("state it with", options))
 
@@ -86,8 +87,8 @@ class Findings:
     raters, or by rater the columns of each criterion, where something was asked about them.
     """
 
-    stated: Mapping[str, Any]
-    options: dict[str, Any] = field(default_factory=dict)
+    stated: PlainMapping
+    options: PlainDict = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
     questions: list[TableFinding] = field(default_factory=list)
     key: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -131,7 +132,7 @@ class Findings:
         self.questions.append(finding)
 
 
-def merge_options(options: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+def merge_options(options: PlainMapping, change: PlainMapping) -> PlainDict:
     """Return keywords of a reading with those of an answer; lists and mappings grow.
 
     A column has one role: an answer about it takes the place of an earlier one.

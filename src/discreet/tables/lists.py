@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from discreet.coding.keys import HOW_KEYS, Key, KeyFile, Words, check_key, split_key_cell
 from discreet.coding.reading import Form, Reading, join_words
 from discreet.coding.values import EVERYWHERE, as_number, write_cell
 from discreet.errors import BadUsage, DiscreetWarning
+from discreet.plain import PlainMapping
 
 _ITEM = ("item", "question", "problem", "aufgabe", "frage")
 _RIGHT = (
@@ -28,7 +28,7 @@ _WITH_STEPS = re.compile(r"\W*(items?\W+steps?|steps?\W+items?)\W*", re.IGNORECA
 _SHOWN = 6
 
 
-def state_reading(words: Mapping[str, Any]) -> Reading:
+def state_reading(words: PlainMapping) -> Reading:
     """Return the reading that keywords state, with the key that its file holds."""
     reading = join_words(words)
     if not isinstance(reading.key, KeyFile):

@@ -19,9 +19,9 @@ from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from string import Formatter
-from typing import Any
 
 from discreet.errors import BadUsage
+from discreet.plain import PlainDict, PlainMapping
 
 
 def mark(sentence: str) -> str:
@@ -148,7 +148,7 @@ KINDS = {
 }
 
 
-def find_kind(record: Mapping[str, Any]) -> ReleaseKind:
+def find_kind(record: PlainMapping) -> ReleaseKind:
     """Return the kind of a record."""
     return KINDS[record.get("kind", "answers")]
 
@@ -226,12 +226,12 @@ def load_words(language: str) -> Language:
     return Language(language, list_texts(read_entries(path.read_text("utf-8"), path.name)))
 
 
-def speak(record: Mapping[str, Any]) -> Language:
+def speak(record: PlainMapping) -> Language:
     """Return the words in which a release speaks of itself."""
     return load_words(record.get("identity", {}).get("language", "en"))
 
 
-def translate_record(record: Mapping[str, Any], language: str) -> dict[str, Any]:
+def translate_record(record: PlainMapping, language: str) -> PlainDict:
     """Return the record of a release that speaks another language; nothing else differs."""
     identity = {**record.get("identity", {}), "language": check_language(language)}
     if language == "en":

@@ -34,6 +34,7 @@ from discreet.items.cutoffs import FEW, PersonShares, SmallChances, split_level,
 from discreet.items.fit import CategoryFit
 from discreet.items.given_totals import DETERMINED, LISTED, condition_on_totals
 from discreet.models.facets import kernels
+from discreet.plain import PlainMapping
 from discreet.results.limits import FIT_HIGH, FIT_LOW, FIT_NEGLIGIBLE
 from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.types import FloatArray, Int64Array
@@ -110,7 +111,7 @@ class RatingLaws:
     threshold: FloatArray
     mean: FloatArray
     variance: FloatArray
-    codes: Mapping[str, Any]
+    codes: PlainMapping
     levels: Mapping[str, tuple[str, ...]]
 
     @classmethod

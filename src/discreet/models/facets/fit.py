@@ -11,7 +11,7 @@ and Patz et al. 2002 describe the effect). Item locations always come from all p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -46,6 +46,7 @@ from discreet.models.facets.structure import (
     hold_anchors,
     plan_design,
 )
+from discreet.plain import PlainMapping
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.facets import DifferenceTest, FacetLevels, ItemEffectTest, LevelStatus
 from discreet.results.thresholds import Thresholds, pad_steps
@@ -62,7 +63,7 @@ class FacetRequest:
 
     facets: tuple[str, ...] = ()
     structure: str | None = None
-    features: Mapping[str, Any] | None = None
+    features: PlainMapping | None = None
     model: str = "auto"
     method: str = "auto"
     within: Within = "auto"

@@ -23,6 +23,7 @@ from discreet.models.anchors import accept_anchors
 from discreet.models.facets.pairs import PairGroups, RatingPairs
 from discreet.models.facets.solve import LinearStructure
 from discreet.models.item_parameters import KnownItems
+from discreet.plain import PlainMapping
 from discreet.results.facets import FacetLevels, LevelStatus
 from discreet.types import BoolArray, FloatArray, Int32Array, Int64Array
 
@@ -407,7 +408,7 @@ def _combine(ratings: Ratings, names: Sequence[str]) -> Int64Array:
 
 
 def plan_design(
-    batches: Iterable[Ratings], description: Description, features: Mapping[str, Any] | None = None
+    batches: Iterable[Ratings], description: Description, features: PlainMapping | None = None
 ) -> FacetDesign:
     """Find the categories, levels and combinations that occur."""
     counts: Any = None
@@ -522,7 +523,7 @@ def _make_term(names: tuple[str, ...], ratings: Ratings, cells: Int64Array) -> F
 
 
 def _take_features(
-    features: Mapping[str, Any], names: Sequence[str], items: Sequence[str]
+    features: PlainMapping, names: Sequence[str], items: Sequence[str]
 ) -> FloatArray:
     """Return the features ``[item, feature]``, centred, so that the mean item is at zero."""
     if not names:

@@ -8,7 +8,7 @@ values and public parameters; no answer and no exact count is in reach.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from math import exp, sqrt
@@ -35,6 +35,7 @@ from discreet.models.noisy.spectral import (
 )
 from discreet.models.noisy.totals import Measurer, read_released_forms
 from discreet.models.noisy.totals.fit import TotalsFit, fit_totals
+from discreet.plain import PlainMapping
 from discreet.privacy.mechanisms.response import COUNTED, find_flip_probability
 from discreet.privacy.mechanisms.totals import unpack_shapes
 from discreet.privacy.protocol import NOISE_AWARE, NoiseLaw
@@ -174,7 +175,7 @@ def _flip_noise(release: Release, together: FloatArray, answers: float) -> Margi
     )
 
 
-def find_answer_variance(settings: Mapping[str, Any]) -> float:
+def find_answer_variance(settings: PlainMapping) -> float:
     """Return the variance of an answer whose flips were undone on average."""
     flip = find_flip_probability(settings)
     return flip * (1 - flip) / (1 - 2 * flip) ** 2

@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations_with_replacement
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -27,6 +26,7 @@ from discreet.counts.planes import SparseRows, narrow_items
 from discreet.models.laplacian import centre_covariance
 from discreet.models.noisy import LinearView, solve_posterior
 from discreet.models.noisy.fit import PUBLIC_SEED
+from discreet.plain import PlainMapping
 from discreet.privacy.mechanisms.residuals import (
     GRID,
     LAST,
@@ -428,7 +428,7 @@ def read_rounds(
     values: Mapping[str, Int64Array],
     laws: Mapping[str, NoiseLaw],
     public: Public,
-    settings: Mapping[str, Any],
+    settings: PlainMapping,
     group: int | None = None,
 ) -> list[Observed]:
     """Return the released rounds with their centres; of one group the second alone."""
@@ -455,7 +455,7 @@ def fit_released_rounds(
     values: Mapping[str, Int64Array],
     laws: Mapping[str, NoiseLaw],
     public: Public,
-    settings: Mapping[str, Any],
+    settings: PlainMapping,
     *,
     standard_errors: bool = True,
 ) -> ResidualsFit:
@@ -484,7 +484,7 @@ def fit_without_prior(
     values: Mapping[str, Int64Array],
     laws: Mapping[str, NoiseLaw],
     public: Public,
-    settings: Mapping[str, Any],
+    settings: PlainMapping,
     *,
     group: int | None,
     start: FloatArray,

@@ -7,12 +7,12 @@ a count. Every rounding goes to the side that promises less. Proofs: docs/privac
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from discreet.errors import BadBudget
+from discreet.plain import PlainDict, PlainMapping
 from discreet.words import mark
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class Guarantee:
         )
         return f"{promise}. {' '.join(self.conditions)}" if self.conditions else promise
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlainDict:
         """Return plain values for JSON."""
         plain = asdict(self)
         plain["neighbours"] = str(self.neighbours)
@@ -197,7 +197,7 @@ class Guarantee:
         return {**plain, "noise": self.noise, "ledger_note": self.ledger_note}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Guarantee:
+    def from_dict(cls, values: PlainMapping) -> Guarantee:
         """Rebuild a guarantee from `to_dict`; the sentences are made anew, never believed."""
         derived = {"noise", "ledger_note"}
         try:

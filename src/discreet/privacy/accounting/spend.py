@@ -14,16 +14,17 @@ Proofs: docs/privacy-accounting.md, sections 1, 2 and 6; docs/privacy.md, "What 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 from operator import add, le
-from typing import Any, Protocol
+from typing import Protocol
 
 from scipy.special import erfcx, log_ndtr, ndtri_exp
 
 from discreet.errors import BadBudget
+from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.accounting import Budget, Guarantee, Neighbours
 
 
@@ -358,7 +359,7 @@ class Spend:
             tail=self.tail,
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlainDict:
         """Return plain values; fractions as text, exact."""
         return {
             "mechanism": self.mechanism,
@@ -371,7 +372,7 @@ class Spend:
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Spend:
+    def from_dict(cls, values: PlainMapping) -> Spend:
         """Rebuild a spend from `to_dict`."""
         rho = values["rho"]
         return cls(

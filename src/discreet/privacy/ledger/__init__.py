@@ -14,18 +14,18 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from discreet.answers.protocol import Contributions
 from discreet.atomic import StagedFolder
 from discreet.checking import checked
 from discreet.choices import Composition, Relation
 from discreet.errors import LOG, BadUsage, LedgerError
+from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.accounting import Budget, Neighbours, as_neighbours
 from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.ledger.balance import (
@@ -134,7 +134,7 @@ class Ledger:
         neighbours: Relation | None = None,
         rule: Composition = "gaussian",
         set_aside: float = 0.0,
-        policy: Policy | Mapping[str, Any] | str | PathLike[str] | None = None,
+        policy: Policy | PlainMapping | str | PathLike[str] | None = None,
         remember_persons: bool = False,
         approvals: int = 0,
     ) -> Ledger:
@@ -229,7 +229,7 @@ class Ledger:
         population: str = EVERYONE,
         persons: int | None = None,
         reservation: str | None = None,
-        order: Mapping[str, Any] | None = None,
+        order: PlainMapping | None = None,
         ids: bytes | None = None,
         request: Request | None = None,
     ) -> str:
@@ -477,7 +477,7 @@ class Ledger:
             remove_inside(connection, reservation)
         remove_beside(self.path, reservation)
 
-    def describe_charge(self, reservation: str) -> dict[str, Any]:
+    def describe_charge(self, reservation: str) -> PlainDict:
         """Return what a bundle says about the ledger: what was spent, and the charge itself.
 
         It counts releases as the steward declared them, and nothing that was found in answers. The
@@ -566,7 +566,7 @@ class LedgerSafe:
     folder: StagedFolder | None
     room: int
     reservation: str
-    charge: Mapping[str, Any] | None
+    charge: PlainMapping | None
 
     def prepare(self, size: int) -> None:
         """Make sure of room for the values, here and in the bundle, then charge the ledger."""
@@ -584,7 +584,7 @@ class LedgerSafe:
         return None if self.book is None else self.book.store(self.reservation, parts)
 
 
-def _measure_charge(charge: Mapping[str, Any]) -> int:
+def _measure_charge(charge: PlainMapping) -> int:
     """Return how many bytes of a charge depend on the items, the request and the persons."""
     request: Request | None = charge["request"]
     asked = [charge["order"], None if request is None else request.to_dict()]

@@ -23,12 +23,12 @@ from itertools import combinations
 from operator import le
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
 import numpy as np
 
 from discreet.answers.protocol import ID_BYTES, SUM_BYTES
 from discreet.errors import BadUsage, BudgetExceeded, LedgerError
+from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.spend import Allowance, BasicAllowance, GaussianAllowance, Spend
 from discreet.privacy.ledger.file import (
@@ -73,15 +73,15 @@ class LedgerEntry:
     spend: Spend
     reserved_at: str
     fingerprint: str = field(repr=False)  # for the steward's ledger only, never printed
-    order: Mapping[str, Any] | None = field(default=None, repr=False)
+    order: PlainMapping | None = field(default=None, repr=False)
     declared: int = 0
     ids: str | None = field(default=None, repr=False)  # a seal on digests, never printed
-    request: Mapping[str, Any] | None = field(default=None, repr=False)
+    request: PlainMapping | None = field(default=None, repr=False)
     approved_by: tuple[Mapping[str, str], ...] = ()
     stored_at: str | None = None
     completed_at: str | None = None
     void_at: str | None = None
-    stored: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    stored: PlainMapping = field(default_factory=dict, repr=False)
     has_values: bool = False
     head: str | None = None
     digest: str | None = None
@@ -98,7 +98,7 @@ class LedgerEntry:
         times = {COMPLETED: self.completed_at, VOID: self.void_at, STORED: self.stored_at}
         return next((kind for kind, time in times.items() if time is not None), CHARGED)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlainDict:
         """Return plain values for `discreet ledger show --json`."""
         spend = self.spend
         return {
@@ -327,7 +327,7 @@ class History:
             is_exact=is_exact,
         )
 
-    def describe_account(self, entry: LedgerEntry) -> dict[str, Any]:
+    def describe_account(self, entry: LedgerEntry) -> PlainDict:
         """Return what was spent on an entry's population up to and with it, and by how many."""
         before = tuple(one for one in self.entries if one.number <= entry.number)
         epsilon, delta = replace(self, entries=before).spent(entry.population)
@@ -395,7 +395,7 @@ def _read_entries(
         kinds.setdefault(event.reservation, {})[event.kind] = event
     for number, progress in enumerate(kinds.values(), start=1):
         charge = progress[CHARGED].facts
-        facts: dict[str, Any] = {name: charge[name] for name in CHARGE_FACTS}
+        facts: PlainDict = {name: charge[name] for name in CHARGE_FACTS}
         facts["spend"] = Spend.from_dict(facts["spend"])
         facts["approved_by"] = tuple(facts["approved_by"])
         for kind, time in ((STORED, "stored_at"), (COMPLETED, "completed_at"), (VOID, "void_at")):

@@ -13,7 +13,7 @@ import hashlib
 import json
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from discreet.atomic import appearing
 from discreet.errors import BadUsage, LedgerError
+from discreet.plain import PlainDict, PlainMapping
 from discreet.secure import SystemSource
 
 APPLICATION_ID = 0x44495343  # "DISC", so that another program's database is not taken for ours
@@ -253,16 +254,12 @@ class Event:
 
     kind: str
     reservation: str
-    facts: Mapping[str, Any]
+    facts: PlainMapping
     tag: str
 
 
 def add_event(
-    connection: sqlite3.Connection,
-    key: bytes,
-    kind: str,
-    reservation: str,
-    facts: Mapping[str, Any],
+    connection: sqlite3.Connection, key: bytes, kind: str, reservation: str, facts: PlainMapping
 ) -> None:
     """Append an event and carry the seal on; an event that was there before is refused."""
     body = json.dumps({"event": kind, "reservation": reservation, **facts}, sort_keys=True)
@@ -289,9 +286,7 @@ def read_events(connection: sqlite3.Connection, path: Path, key: bytes) -> list[
     return events
 
 
-def add_declaration(
-    connection: sqlite3.Connection, key: bytes, declaration: Mapping[str, Any]
-) -> None:
+def add_declaration(connection: sqlite3.Connection, key: bytes, declaration: PlainMapping) -> None:
     """Append a declaration and carry the seal on."""
     body = json.dumps(declaration, sort_keys=True)
     (head,) = connection.execute("SELECT declared FROM ledger").fetchone()
@@ -335,7 +330,7 @@ def believe(path: Path, part: str) -> Iterator[None]:
         raise damaged(path, f"{part} cannot be read ({error})") from error
 
 
-def read_said(connection: sqlite3.Connection, path: Path, key: bytes) -> list[dict[str, Any]]:
+def read_said(connection: sqlite3.Connection, path: Path, key: bytes) -> list[PlainDict]:
     """Return what was declared, oldest first, checked against its seal."""
     links = _follow(connection, path, key, DECLARATION_CHAIN)
     with believe(path, DECLARATION_CHAIN.part):

@@ -19,11 +19,12 @@ from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from discreet.choices import NamedMechanism, Relation
 from discreet.errors import BadUsage, NotAllowed
 from discreet.hints import check_choice_name
+from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.ledger.request import (
     Asked,
     Request,
@@ -73,7 +74,7 @@ class Policy:
     about: str = ""
 
     @property
-    def rules(self) -> dict[str, Any]:
+    def rules(self) -> PlainDict:
         """The rules that are not free."""
         return {name: rule for name in RULES if (rule := getattr(self, name)) is not None}
 
@@ -116,7 +117,7 @@ class Policy:
                 f"{share / persons:.4g}, found {terms.delta:g}. Ask for less"
             )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlainDict:
         """Return plain values: the rules that are not free, and what it is about."""
         return {**self.rules, **({"about": self.about} if self.about else {})}
 
@@ -150,7 +151,7 @@ def _check_allowed(kind: str, choice: str, allowed: Sequence[str] | None) -> Non
         )
 
 
-def make_policy(values: Mapping[str, Any]) -> Policy:
+def make_policy(values: PlainMapping) -> Policy:
     """Return a policy from plain values; what is no rule is refused."""
     for name in values:
         check_choice_name("rule of a policy", name, (*RULES, "about"))
@@ -163,7 +164,7 @@ def make_policy(values: Mapping[str, Any]) -> Policy:
     return policy
 
 
-def read_policy(source: Policy | Mapping[str, Any] | str | PathLike[str]) -> Policy:
+def read_policy(source: Policy | PlainMapping | str | PathLike[str]) -> Policy:
     """Return a policy from a TOML file, or from the same keys and values."""
     if isinstance(source, Policy | Mapping):
         return make_policy(source.to_dict() if isinstance(source, Policy) else source)
@@ -201,20 +202,20 @@ class Approver:
     retires: bool = False
     after: int = 0
     declared_at: str = ""
-    request: Mapping[str, Any] | None = None
+    request: PlainMapping | None = None
 
     @property
     def fingerprint(self) -> str:
         """What people compare."""
         return make_fingerprint(self.public_key)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlainDict:
         """Return plain values."""
         values = asdict(self)
         return {"approver": values.pop("name"), **values}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Approver:
+    def from_dict(cls, values: PlainMapping) -> Approver:
         """Rebuild a statement from `to_dict`."""
         fields = {name: one for name, one in values.items() if name != "approver"}
         return cls(values["approver"], **fields)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
 
 from discreet.errors import BadUsage
+from discreet.plain import PlainDict, PlainMapping
 
 EVERYONE = "everyone"
 
@@ -46,14 +46,14 @@ class Declaration:
         """Return all populations to which this one is related here."""
         return (*self.contains, *self.overlaps, *self.disjoint)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlainDict:
         """Return plain values."""
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Declaration:
+    def from_dict(cls, values: PlainMapping) -> Declaration:
         """Rebuild a declaration from `to_dict`."""
-        fields: dict[str, Any] = dict(values)
+        fields: PlainDict = dict(values)
         return cls(**fields | {name: tuple(fields[name]) for name in RELATED})
 
 

@@ -35,6 +35,7 @@ from discreet.choices import (
     WinnerSide,
 )
 from discreet.errors import BadUsage, MissingExtra, NotAllowed, escape_controls, escape_json
+from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.ledger.file import random_bytes
 from discreet.schema import (
     Along,
@@ -214,7 +215,7 @@ Number = Annotated[str, ExactDecimal()]
 Packed = str | bool | int | None | Mapping[Literal["decimal"], Number]
 COMMON = {"format": str, "purpose": str, "ledger": str, "nonce": str, "date": str}
 #: What a request holds, by what it is for; all of it, and nothing else.
-TERMS: dict[str, dict[str, Any]] = {
+TERMS: dict[str, PlainDict] = {
     "release": {
         "kind": Literal["answers", "comparisons"],
         "items": Annotated[tuple[str, ...], AtLeast(1), Distinct()],
@@ -227,7 +228,7 @@ TERMS: dict[str, dict[str, Any]] = {
         "group_column": str,
         "groups": tuple[str, ...],
         "model": str,
-        "reading": Mapping[str, Any],
+        "reading": PlainMapping,
         "max_answers": Count,
         "persons": Count | None,
         "epsilon": Number,
@@ -255,7 +256,7 @@ class RightAnswers:
 
 _TABLE = {"repeats": Kept, "sheet": str | tuple[str, ...], "delimiter": str, "header": bool}
 #: Keywords of the reader of each kind, as a request holds them: each has one form.
-READING: dict[str, dict[str, Any]] = {
+READING: dict[str, PlainDict] = {
     "answers": {
         **_TABLE,
         **dict.fromkeys(("person", "item", "response", "order_by", "filter"), str),
@@ -316,7 +317,7 @@ class Request:
         Of the approvers.
     """
 
-    body: Mapping[str, Any]
+    body: PlainMapping
     signatures: tuple[Signature, ...] = ()
 
     def __repr__(self) -> str:
@@ -347,7 +348,7 @@ class Request:
             )
         return replace(self, signatures=(*self.signatures, signature))
 
-    def check_covers(self, terms: Asked, population: str, order: Mapping[str, Any] | None) -> None:
+    def check_covers(self, terms: Asked, population: str, order: PlainMapping | None) -> None:
         """Refuse a charge for anything else than what was signed."""
         body = self.body
         charge = {
@@ -363,12 +364,12 @@ class Request:
         if others:
             raise NotAllowed(f"this request is for another release: its {others[0]} is another")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlainDict:
         """Return plain values."""
         return {"request": dict(self.body), "signatures": [vars(one) for one in self.signatures]}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Request:
+    def from_dict(cls, values: PlainMapping) -> Request:
         """Rebuild a request from `to_dict`, or refuse what is none."""
         try:
             if values.keys() != {"request", "signatures"}:
@@ -408,7 +409,7 @@ def list_request_fields(request: Request) -> list[str]:
     return [*COMMON, *TERMS[request.body["purpose"]]]
 
 
-def make_request(purpose: str, ledger: str, terms: Mapping[str, Any]) -> Request:
+def make_request(purpose: str, ledger: str, terms: PlainMapping) -> Request:
     """Return a new request, with a number of its own and the date."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     common = {"format": FORMAT, "purpose": purpose, "ledger": ledger, "date": now}
@@ -488,7 +489,7 @@ def unpack(value: Any) -> Any:
     return [unpack(one) for one in value] if isinstance(value, list) else value
 
 
-def _check_body(body: Mapping[str, Any]) -> None:
+def _check_body(body: PlainMapping) -> None:
     """Refuse a body that holds less, more or other than a request does."""
     if body.get("format") != FORMAT:
         raise BadUsage(f"its format is {body.get('format')!r}, this version reads {FORMAT!r}")
@@ -521,7 +522,7 @@ def _check_plain(value: Any) -> None:
         raise BadUsage(f"{value!r} is no text, no whole number, no list and no mapping")
 
 
-def _refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_twice(pairs: list[tuple[str, Any]]) -> PlainDict:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         raise ValueError("a name stands there twice")

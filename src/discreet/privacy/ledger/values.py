@@ -16,16 +16,16 @@ import os
 import re
 import shutil
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from discreet.atomic import create_private, make_folder, naming, sync_file, sync_folder
 from discreet.errors import BadUsage
+from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.ledger.file import random_bytes, transaction
 
 #: Values up to this size are kept in the ledger itself, larger ones in a file of their own.
@@ -37,7 +37,7 @@ KEY_BYTES, BLOCK = 32, 1 << 20
 
 _RESERVATION = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_-]{0,63}")
 
-Facts = Mapping[str, Any]  # of values: ``sha256``, ``size``, whether they are ``inside``
+Facts = PlainMapping  # of values: ``sha256``, ``size``, whether they are ``inside``
 
 
 def check_reservation(name: object) -> str:
@@ -68,7 +68,7 @@ def make_room(connection: sqlite3.Connection, ledger: Path, size: int, charge: i
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(_folder(ledger)))
 
 
-def describe_values(parts: Sequence[bytes]) -> dict[str, Any]:
+def describe_values(parts: Sequence[bytes]) -> PlainDict:
     """Return the digest and the size of values, and whether the ledger itself holds them."""
     digest, size = hashlib.sha256(), sum(map(len, parts))
     for part in parts:

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from discreet.errors import BadUsage
+from discreet.plain import PlainDict, PlainMapping
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from discreet.privacy.accounting import Budget
     from discreet.privacy.mechanisms.base import CompleteMechanism
     from discreet.privacy.protocol import Order, Public
@@ -168,7 +167,7 @@ def choose_mechanism(public: Public) -> tuple[CompleteMechanism, str]:
 
 
 def make_order(
-    public: Public, budget: Budget, source: RandomSource, about: Mapping[str, Any], *, looked: bool
+    public: Public, budget: Budget, source: RandomSource, about: PlainMapping, *, looked: bool
 ) -> Order:
     """Settle everything that is public, the number of persons included: mechanism and noise."""
     from discreet.privacy.protocol import Order
@@ -243,9 +242,7 @@ def pick_mechanism(public: Public) -> tuple[CompleteMechanism, str]:
     return find_mechanism(name), f"auto: {name}, because {why}"
 
 
-def remake_mechanism(
-    name: str, class_name: str, settings: dict[str, Any]
-) -> CompleteMechanism | None:
+def remake_mechanism(name: str, class_name: str, settings: PlainDict) -> CompleteMechanism | None:
     """Make a mechanism again that a ledger knows; None where it is not one of the registry."""
     own = type(MECHANISMS[name]()) if name in MECHANISMS else None
     return None if own is None or own.__name__ != class_name else own(**settings)

@@ -35,6 +35,7 @@ import numpy as np
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage
 from discreet.jit import compiled_loop
+from discreet.plain import PlainDict
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.additive_noise import (
     calibrate_blocks,
@@ -202,7 +203,7 @@ class Margins(AdditiveMechanism):
             "disagreement": NoiseLaw(self.family, scale * ratio),
         }
 
-    def _settings(self, weights: PersonWeights) -> dict[str, Any]:
+    def _settings(self, weights: PersonWeights) -> PlainDict:
         shape = {"grid": weights.grid, "longest": weights.longest, "norm": weights.norm}
         return {**shape, "booklets": [list(one) for one in self.booklets]}
 

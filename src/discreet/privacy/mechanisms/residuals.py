@@ -38,6 +38,7 @@ from discreet.answers.residual_sums import (
 )
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, OutOfReach
+from discreet.plain import PlainMapping
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.additive_noise import calibrate_blocks, round_ratio
 from discreet.privacy.mechanisms.base import AdditiveMechanism
@@ -277,7 +278,7 @@ def make_cells(public: Public) -> PersonCells:
     return PersonCells(forms, cap, counts, min(SHARES_RIGHT, cap + 1), is_complete)
 
 
-def make_job(public: Public, settings: Mapping[str, Any], centre: Int64Array) -> ResidualSums:
+def make_job(public: Public, settings: PlainMapping, centre: Int64Array) -> ResidualSums:
     """Return what is summed over persons around a centre."""
     return ResidualSums(
         make_cells(public), Centre.around(centre, settings["typical"], settings["clip"])

@@ -25,6 +25,7 @@ from discreet.answers.protocol import Answers, Job
 from discreet.counts.pairs import count_joint
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage
+from discreet.plain import PlainMapping
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.amplification import calibrate_local
 from discreet.privacy.mechanisms.base import CompleteMechanism
@@ -172,7 +173,7 @@ class RandomizedResponse(CompleteMechanism):
         )
 
 
-def find_flip_probability(settings: Mapping[str, Any]) -> float:
+def find_flip_probability(settings: PlainMapping) -> float:
     """Return the public probability with which an answer is flipped."""
     return 1 / (1 + exp(float(settings["answer_epsilon"])))
 

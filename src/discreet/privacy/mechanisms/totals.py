@@ -40,6 +40,7 @@ from discreet.answers.category_totals import (
     round_factors,
 )
 from discreet.errors import BadResponses, BadUsage
+from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.additive_noise import calibrate_blocks, round_ratio
 from discreet.privacy.mechanisms.base import AdditiveMechanism
@@ -200,14 +201,14 @@ def make_totals_job(
     return CategoryTotals(steps, tables)
 
 
-def pack_shapes(shapes: Sequence[FormShape]) -> list[dict[str, Any]]:
+def pack_shapes(shapes: Sequence[FormShape]) -> list[PlainDict]:
     """Return shapes as plain values, for the settings of a release; the items are public."""
     names = ("cap", "typical", "least", "scales", "contributing")
     rows = [{name: getattr(shape, name) for name in names} for shape in shapes]
     return [{**row, "typical": str(row["typical"]), "scales": list(row["scales"])} for row in rows]
 
 
-def unpack_shapes(public: Public, packed: Sequence[Mapping[str, Any]]) -> list[FormShape]:
+def unpack_shapes(public: Public, packed: Sequence[PlainMapping]) -> list[FormShape]:
     """Return the shapes of a release from its settings."""
     return [
         FormShape(

@@ -28,6 +28,7 @@ from discreet.counts.matrix import check_room
 from discreet.counts.pairs import Weighting
 from discreet.counts.planes import AnswerStore, SparseRows, narrow_items, step_store
 from discreet.errors import BadResponses, BadUsage
+from discreet.plain import PlainDict
 from discreet.readers.spark import tasks
 from discreet.readers.spark.rows import NAME, FrameRows, Persons, find_frame, plan_frame
 from discreet.secure import RandomSource
@@ -125,7 +126,7 @@ class SparkAnswers(Answers):
         numbers = (answers.copy(), right.copy(), int(total[-1]), name_weighting(weighting))
         return PairCounts(self.items, pairs.reshape(m, m), *numbers, steps=self.steps)
 
-    def _keep(self, tally: Tally) -> dict[str, Any]:
+    def _keep(self, tally: Tally) -> PlainDict:
         """Return folds and the sketch of the persons: a job for each."""
         if not self._rows.has_ids:
             if tally.folds:

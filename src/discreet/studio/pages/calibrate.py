@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from math import isfinite
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.html import HtmlColumn
+from discreet.plain import PlainDict, PlainMapping
 from discreet.readers.ratings import USEFUL_WORDS
 from discreet.report.sheet import Sheet
 from discreet.scales.reported import parse_scale
@@ -85,7 +85,7 @@ READ = {part.name: part.label for part in READING} | {
 }
 
 
-def _say_settings(settings: Mapping[str, Any]) -> str:
+def _say_settings(settings: PlainMapping) -> str:
     """Return the settings of a calibration in words."""
     words = [
         tell.term(part.choices[settings[part.name]])
@@ -107,13 +107,13 @@ def begin(request: Request, sent: dict[str, str]) -> Response:
     return go(f"/report/{work.name}/{run.name}")
 
 
-def _begin(session: StudioSession, work: Work, settings: Mapping[str, Any]) -> CalibrationRun:
+def _begin(session: StudioSession, work: Work, settings: PlainMapping) -> CalibrationRun:
     view = find_look(work)
     if view is None or not view.is_ready or work.reading is None:
         raise refuse("These answers have not been read yet. Look at the data first.")
     folder = work.reading.folder
 
-    def start(now: Work) -> dict[str, Any]:
+    def start(now: Work) -> PlainDict:
         if _find_same(now, settings):
             return {}
         title, chosen = f"Calibration of {now.title}", dict(settings)
@@ -131,7 +131,7 @@ def _begin(session: StudioSession, work: Work, settings: Mapping[str, Any]) -> C
     return run
 
 
-def _find_same(work: Work, settings: Mapping[str, Any]) -> CalibrationRun | None:
+def _find_same(work: Work, settings: PlainMapping) -> CalibrationRun | None:
     """Return the calibration with these settings that runs or is done."""
     useful = (JobState.RUNNING, JobState.DONE)
     asked = (settings, work.options)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from starlette.concurrency import run_in_threadpool
@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from discreet.errors import BadUsage
 from discreet.items.curves import BIN
+from discreet.plain import PlainDict, PlainMapping
 from discreet.report.drawings import draw_wright
 from discreet.report.pictures import WrightMap
 from discreet.report.plain import AnsweredItem
@@ -123,7 +124,7 @@ def _say_state(work: Work) -> str:
     return tell.term(READING[work.reading.state])
 
 
-def _say_kept(entry: Mapping[str, Any]) -> str:
+def _say_kept(entry: PlainMapping) -> str:
     """Say what is kept of a file."""
     options, runs = entry.get("options") or {}, entry.get("runs") or ()
     words = [tell("its answer key")] if "key" in options else []
@@ -213,7 +214,7 @@ def show_data(
 def begin_reading(session: StudioSession, work: Work) -> tuple[Work, StudioJob]:
     """Return the work with the job that reads it; a second tab starts no second one."""
 
-    def begin(now: Work) -> dict[str, Any]:
+    def begin(now: Work) -> PlainDict:
         if now.reading is not None:
             return {}
         arguments = {"source": now.source, "name": now.shown, "options": dict(now.options)}
@@ -321,7 +322,7 @@ def _name_block(view: Look) -> str:
     return tell("The items are “{first}” to “{last}”, with the answers {answers}.", **names)
 
 
-def _describe(work: Work, job: StudioJob) -> dict[str, Any]:
+def _describe(work: Work, job: StudioJob) -> PlainDict:
     view: Look = job.outcome.value
     questions = [(n, finding) for n, finding in enumerate(view.findings) if finding.is_open]
     asking = [one.answers for _, one in questions if one.answers and one.answers[0].asks]
@@ -391,7 +392,7 @@ def change_reading(request: Request, sent: dict[str, str]) -> Response:
     return go(f"/data/{work.name}")
 
 
-def _choose_options(view: Look, sent: dict[str, str]) -> dict[str, Any]:
+def _choose_options(view: Look, sent: dict[str, str]) -> PlainDict:
     """Return what is stated from now on: nothing, another block, or what the form says."""
     if "forget" in sent:
         return {}
@@ -402,7 +403,7 @@ def _choose_options(view: Look, sent: dict[str, str]) -> dict[str, Any]:
     return state_reading(view, sent, None if touched is None else touched.split("\n"))
 
 
-def _start_again(work: Work, options: dict[str, Any]) -> dict[str, Any]:
+def _start_again(work: Work, options: PlainDict) -> PlainDict:
     """Return what changes where a file is read otherwise; nothing where it is read so already."""
     job = work.reading
     if job is not None and options == work.options and job.state is not JobState.CANCELLED:

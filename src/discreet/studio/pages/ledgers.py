@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -15,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.errors import DiscreetError
+from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.balance import History
 from discreet.privacy.ledger.policy import Approver
@@ -114,7 +114,7 @@ def create(request: Request, sent: dict[str, str]) -> Response:
     return go(f"/ledgers/{session.know_ledger(path)}{back and f'?back={back}'}")
 
 
-def _create(session: StudioSession, keywords: dict[str, Any]) -> Path:
+def _create(session: StudioSession, keywords: PlainDict) -> Path:
     words = tell("this field is blank, and a ledger needs it.")
     check_needed(FIELDS, ("name", "epsilon", "delta"), keywords, words)
     populations = _declare(keywords.pop("populations", []), apart=keywords.pop("apart", "") == "no")
@@ -221,7 +221,7 @@ def make_key(request: Request, sent: dict[str, str]) -> Response:
 
 
 #: What a spending report can be written as, by its ending.
-REPORTS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
+REPORTS: Mapping[str, tuple[str, Callable[[PlainMapping], str]]] = {
     "html": ("text/html", write_spending_page),
     "md": ("text/markdown", write_spending_text),
     "json": ("application/json", lambda facts: dumps(facts, indent=2, ensure_ascii=False) + "\n"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Any
 
 import numpy as np
 from starlette.requests import Request
@@ -15,6 +14,7 @@ from starlette.routing import Route
 from discreet.answers.responses import Responses
 from discreet.html import HtmlColumn
 from discreet.items.curves import BIN
+from discreet.plain import PlainMapping
 from discreet.report.model_findings import words_for
 from discreet.report.page import SCORE_COLUMNS, SHOWN, list_html_columns
 from discreet.report.plain import list_chosen
@@ -72,7 +72,7 @@ def show_persons(request: Request) -> Response:
     return show("persons.html", values, Secrecy.CONFIDENTIAL, work, run)
 
 
-def _show_table(summary: CalibrationSummary) -> Mapping[str, Any]:
+def _show_table(summary: CalibrationSummary) -> PlainMapping:
     """Return what is shown of abilities."""
     table = summary.persons
     if table is None:

@@ -5,9 +5,8 @@ Nothing here reads answers: the page is made from its own address, and knows no 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from inspect import signature
-from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -17,6 +16,7 @@ from starlette.routing import Route
 from discreet.coding.remedies import spell_command
 from discreet.errors import BadUsage
 from discreet.html import HtmlColumn
+from discreet.plain import PlainDict, PlainMapping
 from discreet.planning.plan import CLEARLY, ORDERED_GAP, Plan, list_beliefs, plan, plannable
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms import MECHANISMS
@@ -90,7 +90,7 @@ def show_plan(request: Request) -> Response:
     return show("plan.html", values, Secrecy.PUBLIC)
 
 
-def _predict(keywords: Mapping[str, Any]) -> dict[str, Any]:
+def _predict(keywords: PlainMapping) -> PlainDict:
     _check(keywords)
     plan_keywords = {name: value for name, value in keywords.items() if name != "top"}
     study = plan(**plan_keywords)
@@ -115,7 +115,7 @@ def _predict(keywords: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _check(keywords: Mapping[str, Any]) -> None:
+def _check(keywords: PlainMapping) -> None:
     """Refuse what is not enough for a plan, or too much for a page that answers at once."""
     needed = ("persons", "items", "epsilon")
     if "target_rmse" not in keywords:
@@ -167,7 +167,7 @@ def _say_logits(number: float, digits: int = 3) -> str:
     return tell("{number} logits", number=f"{number:.{digits}f}")
 
 
-def _carry(study: Plan) -> dict[str, Any]:
+def _carry(study: Plan) -> PlainDict:
     """Return what a release of this plan is asked for, under the names that it has there."""
     return {
         "epsilon": f"{study.epsilon:g}",
@@ -179,7 +179,7 @@ def _carry(study: Plan) -> dict[str, Any]:
     }
 
 
-def _write_same(plan_keywords: Mapping[str, Any], top: int | None) -> Same:
+def _write_same(plan_keywords: PlainMapping, top: int | None) -> Same:
     usual = {parameter.name: parameter.default for parameter in signature(plan).parameters.values()}
     changed = {name: value for name, value in plan_keywords.items() if usual[name] != value}
     lines = ["import discreet", "", f"study = {write_call('discreet.plan', **changed)}"]

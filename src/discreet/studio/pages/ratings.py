@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from discreet.atomic import REPORT_FILE
 from discreet.html import HtmlColumn
+from discreet.plain import PlainDict
 from discreet.report.raters import list_rater_values
 from discreet.studio.language import tell
 from discreet.studio.pages.calibrate import write_rated
@@ -20,7 +19,7 @@ MOST_ROWS = 1000
 
 def list_rated_values(
     work: Work, run: CalibrationRun, summary: RatingSummary, title: str
-) -> dict[str, Any]:
+) -> PlainDict:
     """Return what the report of ratings shows."""
     values = list_rater_values(summary.study, summary.tables, title=title)
     start = f"/report/{work.name}/{run.name}"

@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from discreet.errors import BadUsage, DiscreetError
 from discreet.html import HtmlColumn
+from discreet.plain import PlainDict, PlainMapping
 from discreet.planning.plan import Plan, make_plan, plan, plannable
 from discreet.planning.study import Setting
 from discreet.privacy.accounting import Neighbours
@@ -160,7 +161,7 @@ def _say_before(session: StudioSession, work: Work, query: Mapping[str, str]) ->
     }
 
 
-def _correct(session: StudioSession, record: Mapping[str, Any]) -> dict[str, str]:
+def _correct(session: StudioSession, record: PlainMapping) -> dict[str, str]:
     """Return what the form of a correction begins with: all that the release says of itself."""
     identity, guarantee = record.get("identity", {}), record["guarantee"]
     version = str(identity.get("version", ""))
@@ -332,9 +333,7 @@ def _is_paid(ticket: Ticket) -> bool:
     return ticket.terms is None or bool(find_charged(Ledger.open(ticket.ledger), ticket.name))
 
 
-def _show_page(
-    template: str, ticket: Ticket, values: Mapping[str, Any], status: int = 0
-) -> Response:
+def _show_page(template: str, ticket: Ticket, values: PlainMapping, status: int = 0) -> Response:
     tells = values.get("failure") or values.get("problem")
     values = {"ticket": ticket, "home": ticket.place.parent, **values}
     secrecy = Secrecy.CONFIDENTIAL if tells else Secrecy.OWN
@@ -363,7 +362,7 @@ def _show_review(request: Request, ticket: Ticket, problem: str) -> Response:
     return _show_page("review.html", ticket, {**values, "same": write_release(ticket)})
 
 
-def _review(terms: ReleaseForm) -> dict[str, Any]:
+def _review(terms: ReleaseForm) -> PlainDict:
     """Return what a release will cost and say."""
     preview, population = terms.preview(), terms.spec.identity.population
     study, names = predict(terms, preview.order), preview.order.public.items
@@ -416,7 +415,7 @@ def _list_alike(terms: ReleaseForm, order: Order) -> list[LedgerEntry]:
     ]
 
 
-def _list_sizes(study: Plan) -> dict[str, Any]:
+def _list_sizes(study: Plan) -> PlainDict:
     """Return what the page Plan is told to begin where this release is."""
     sizes = {name: getattr(study, name) for name in ("persons", "items", "answers", "epsilon")}
     sizes |= {"delta": study.delta, "mechanism": study.mechanism}
@@ -492,7 +491,7 @@ def write_release(ticket: Ticket) -> Same | None:
     return replace(command, command=typed, python=python)
 
 
-def _write_python(work: Work, terms: ReleaseForm, more_keywords: Mapping[str, Any]) -> str:
+def _write_python(work: Work, terms: ReleaseForm, more_keywords: PlainMapping) -> str:
     budget = terms.spec.budget
     numbers = (budget.epsilon, budget.delta, str(budget.neighbours))
     flag = {"looked": True} if terms.spec.identity.looked else {}

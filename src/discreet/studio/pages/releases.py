@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -19,6 +18,7 @@ from starlette.routing import Route
 from discreet.atomic import RELEASE_FILES
 from discreet.errors import DiscreetError
 from discreet.html import HtmlColumn
+from discreet.plain import PlainMapping
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.balance import LedgerEntry
 from discreet.privacy.ledger.request import Request as Proposal
@@ -53,7 +53,7 @@ class Made:
     """
 
     path: Path
-    record: Mapping[str, Any] = field(default_factory=dict)
+    record: PlainMapping = field(default_factory=dict)
     problem: str = ""
     chain: str = ""
 

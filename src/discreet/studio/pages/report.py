@@ -15,6 +15,7 @@ from discreet.atomic import CALIBRATION_FILE, REPORT_FILE, TABLE_FILES, WORKBOOK
 from discreet.html import HtmlColumn, write_page
 from discreet.items.curves import observed_curve
 from discreet.items.distractors import option_map
+from discreet.plain import PlainDict
 from discreet.report.diagnosis import Diagnosis
 from discreet.report.drawings import draw_categories, draw_curve, draw_options, draw_wright
 from discreet.report.model_findings import (
@@ -95,7 +96,7 @@ def show_report(request: Request) -> Response:
     return show("report.html", values, Secrecy.CONFIDENTIAL, work, run)
 
 
-def _list_values(work: Work, run: CalibrationRun, summary: CalibrationSummary) -> dict[str, Any]:
+def _list_values(work: Work, run: CalibrationRun, summary: CalibrationSummary) -> PlainDict:
     """Return what the report shows, as a page and as a file."""
     findings, study = list_findings(summary), summary.test.study
     return {

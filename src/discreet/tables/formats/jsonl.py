@@ -30,11 +30,12 @@ from discreet.coding.remedies import Detected, make_remedy
 from discreet.coding.values import BAD, MISSING_WORDS, score_value, spell
 from discreet.errors import BadResponses, Remedy
 from discreet.names import are_numbers, name_id, restore_ids, spell_path
+from discreet.plain import PlainDict, PlainMapping
 from discreet.tables.columns import LongPlan, find_role_names, list_column_names, plan_columns
 from discreet.tables.findings import DeclaredSource
 from discreet.tables.paths import explain_read_errors, limit_lines, open_bytes, settle_path
 
-Record = dict[str, Any]
+Record = PlainDict
 Progress = Callable[[int], None] | None
 #: Answers handed over together.
 _ROWS = 1 << 17
@@ -383,7 +384,7 @@ class Sample(NamedTuple):
     model: str
     question: str
     about: Mapping[str, str | None]
-    scores: Mapping[str, Any]
+    scores: PlainMapping
 
 
 class EvaluationSource(DeclaredSource):
@@ -560,9 +561,9 @@ def _read_inspect(path: Path, progress: Progress) -> Iterator[Sample]:
         yield entry._replace(scores={name: entry.scores.get(name) for name in names})
 
 
-def _make_sample(model: str, task: str, sample: dict[str, Any]) -> Sample:
+def _make_sample(model: str, task: str, sample: PlainDict) -> Sample:
     name, epoch = str(sample["id"]), str(sample.get("epoch", 1))
-    scores: dict[str, Any] = {}
+    scores: PlainDict = {}
     for scorer, score in (sample.get("scores") or {}).items():
         value = score["value"]
         parts = value if isinstance(value, dict) else {None: value}
@@ -572,7 +573,7 @@ def _make_sample(model: str, task: str, sample: dict[str, Any]) -> Sample:
     return Sample(f"sample '{name}' of epoch {epoch}", model, f"{task}/{name}", about, scores)
 
 
-def _read_zip(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _read_zip(path: Path) -> tuple[PlainDict, list[PlainDict]]:
     with zipfile.ZipFile(path) as file:
         names = set(file.namelist())
 

@@ -26,6 +26,7 @@ from discreet.coding.reading import Reading
 from discreet.coding.remedies import Detected
 from discreet.coding.values import BAD, MISSING, ValueScoring, score_value, spell, write_cell
 from discreet.errors import BadResponses, DiscreetWarning, MissingExtra, Remedy
+from discreet.plain import PlainMapping
 from discreet.tables.cells import clean_cell, make_column
 from discreet.tables.findings import detect_encoding, miscount
 from discreet.tables.paths import explain_read_errors, find_packing, open_bytes, read_encoded
@@ -245,7 +246,7 @@ class LabelledSource:
                 stacklevel=2,
             )
 
-    def _read(self, **options: Any) -> tuple[Mapping[str, Any], Any]:
+    def _read(self, **options: Any) -> tuple[PlainMapping, Any]:
         try:
             import pyreadstat
         except ImportError:
@@ -259,9 +260,7 @@ class LabelledSource:
             if find_packing(self.path) is not None:
                 with open_bytes(self.path) as stream:
                     file = io.BytesIO(stream.read())
-            cells_and_labels: tuple[Mapping[str, Any], Any] = read(
-                file, output_format="dict", **options
-            )
+            cells_and_labels: tuple[PlainMapping, Any] = read(file, output_format="dict", **options)
             return cells_and_labels
 
 
@@ -300,7 +299,7 @@ class _Column:
         return clean_cell(value)
 
 
-def _make_missing(ranges: Sequence[Mapping[str, Any]], is_text: bool) -> Callable[[Any], bool]:
+def _make_missing(ranges: Sequence[PlainMapping], is_text: bool) -> Callable[[Any], bool]:
     """Return what says whether a value is declared missing.
 
     SPSS declares ranges; Stata and SAS have marks (.a, .b), letters in a column of numbers.

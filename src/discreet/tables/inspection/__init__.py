@@ -34,6 +34,7 @@ from discreet.errors import (
     Remedy,
     escape_controls,
 )
+from discreet.plain import PlainDict, PlainMapping
 from discreet.tables.columns import LongPlan, WidePlan, plan_columns
 from discreet.tables.dataset import is_query, names_database
 from discreet.tables.findings import Decision, Findings, merge_options
@@ -123,7 +124,7 @@ class Inspection:
     decisions: tuple[Decision, ...] = ()
     findings: tuple[TableFinding, ...] = ()
     preview: TablePreview = field(default_factory=TablePreview)
-    stated: Mapping[str, Any] = field(default_factory=dict)
+    stated: PlainMapping = field(default_factory=dict)
     blocks: tuple[Reading, ...] = ()
     raters: str | Mapping[str, Mapping[str, str]] = ""
 
@@ -143,7 +144,7 @@ class Inspection:
         return tuple(finding.question for finding in self.findings if not finding.is_open)
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> PlainDict:
         """The proposal as keywords."""
         return simplify(self.proposal.stated)
 
@@ -161,7 +162,7 @@ class Inspection:
         words += [f"--{name.replace('_', '-')} {value}" for name, value in unknown.items()]
         return " ".join(words)
 
-    def answer(self, finding: TableFinding, number: int = 0, reply: Any = None) -> dict[str, Any]:
+    def answer(self, finding: TableFinding, number: int = 0, reply: Any = None) -> PlainDict:
         """Return the keywords of a reading with an answer to a question, and all that is certain.
 
         What is proposed for other questions is not taken; of another sheet or layout only what is
@@ -187,7 +188,7 @@ class Inspection:
     def take_sure(self) -> Reading:
         """Return the reading with all that is stated or certain, without a lowest category."""
         sure = [one for one in self.decisions if one.is_sure and one.field != "lowest"]
-        options: dict[str, Any] = simplify(self.stated)
+        options: PlainDict = simplify(self.stated)
         for one in sure:
             options = merge_options(options, {one.field: one.value})
         assumed = tuple(
@@ -199,7 +200,7 @@ class Inspection:
         """Return an error with all questions and the one command that answers them."""
         return refuse_questions(self.source, self.questions, self.command)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlainDict:
         """Return proposal, findings and command for JSON."""
         findings = [asdict(finding) for finding in self.findings]
         for finding in findings:
@@ -209,7 +210,7 @@ class Inspection:
                 "command": self.command}  # fmt: skip
 
 
-def simplify(stated: Mapping[str, Any]) -> dict[str, Any]:
+def simplify(stated: PlainMapping) -> PlainDict:
     """Return fields of a reading as a person would type them.
 
     Examples
@@ -217,7 +218,7 @@ def simplify(stated: Mapping[str, Any]) -> dict[str, Any]:
     >>> simplify(Reading(missing=[9, "n/a"], key="BA").stated)
     {'missing': [9, 'n/a'], 'key': 'BA'}
     """
-    options: dict[str, Any] = {
+    options: PlainDict = {
         name: list(value) if isinstance(value, tuple) else value for name, value in stated.items()
     }
     codes = options.get("missing")
@@ -256,7 +257,7 @@ def inspect_table(source: Any, **words: Unpack[ReadingWords]) -> Inspection:
     return look_at(source, words)
 
 
-def look_at(source: Any, words: Mapping[str, Any]) -> Inspection:
+def look_at(source: Any, words: PlainMapping) -> Inspection:
     """Return what :func:`inspect_table` does; the words were checked."""
     reading = state_reading(words)
     stated = {**{name: words[name] for name in words if name != "reading"}, **reading.stated}
@@ -306,7 +307,7 @@ def _list_assumed(decisions: Sequence[Decision]) -> tuple[Detected, ...]:
     )
 
 
-def decide_reading(source: Any, words: Mapping[str, Any]) -> Reading:
+def decide_reading(source: Any, words: PlainMapping) -> Reading:
     """Return how to read a source: as stated, and as an inspection of it is sure of.
 
     Servers, clusters, JSON lines and arrays are read as stated. What was assumed is said in a
@@ -335,7 +336,7 @@ def decide_reading(source: Any, words: Mapping[str, Any]) -> Reading:
     return inspection.take_sure()
 
 
-def refer_to_proposal(refusal: BadResponses, source: Any, words: Mapping[str, Any]) -> BadResponses:
+def refer_to_proposal(refusal: BadResponses, source: Any, words: PlainMapping) -> BadResponses:
     """Return a refusal with a note on what an inspection of the file finds, and how to take it."""
     with suppress(DiscreetError):
         if "reading" in words or not is_inspected(source):

@@ -474,7 +474,7 @@ def _find_reversed(items: Sequence[Column], findings: Findings) -> None:
 def _score(items: Sequence[Column], findings: Findings) -> np.ndarray[Any, Any] | None:
     """Return ``[person, item]``, NaN where an answer is missing; None of right and wrong."""
     ranks: dict[str, float] = {}
-    for texts in findings.options.get("categories", findings.stated.get("categories", ())):
+    for texts in {**findings.stated, **findings.options}.get("categories", ()):
         ranks |= {text.lower(): float(rank) for rank, text in enumerate(texts)}
     gone = {str(code).lower() for code in findings.options.get("missing", ())}
     gone |= {str(code).lower() for code in _flat(findings.stated.get("missing", ()))}

@@ -17,6 +17,7 @@ from typing import Any
 from discreet.coding.reading import Reading
 from discreet.coding.remedies import TableFinding, make_remedy
 from discreet.errors import Remedy
+from discreet.plain import PlainDict
 from discreet.tables.columns import LongPlan, plan_columns
 from discreet.tables.dataset import turn_rows
 from discreet.tables.findings import RATED, Findings
@@ -73,7 +74,7 @@ def ask_turned(table: Table, findings: Findings) -> Table | None:
         if column is None:
             return None
         item, ignored = column.name, {*beside}
-        change: dict[str, Any] = {"layout": "transposed", "item": item}
+        change: PlainDict = {"layout": "transposed", "item": item}
         findings.ask(
             "layout",
             f"Rows seem to be items, named by '{column.label}', and columns persons. Is that so?",
@@ -138,7 +139,7 @@ def ask_long(table: Table, reading: Reading, findings: Findings) -> LongPlan | N
 
 
 @rule("more/ratings_long.csv", otherwise={})
-def _find_long_roles(columns: Sequence[Column], rows: int) -> dict[str, Any]:
+def _find_long_roles(columns: Sequence[Column], rows: int) -> PlainDict:
     """Return person, item and answer columns of a long table by its values; none if it is wide.
 
     The name of the person or of the item column must say what it is. Nearly every row must be

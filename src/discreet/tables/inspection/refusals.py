@@ -45,6 +45,7 @@ from discreet.coding.values import (
     write_cell,
 )
 from discreet.errors import BadResponses, Remedy
+from discreet.plain import PlainMapping
 from discreet.tables.cells import match_cells, read_integers
 from discreet.tables.columns import LongPlan
 from discreet.tables.findings import Findings
@@ -315,7 +316,7 @@ def _advise(cell: RefusedCell) -> list[Remedy]:
     return [*_name_options(cell, findings.options), _correct(cell), *_leave_out(cell)]
 
 
-def _name_role(cell: RefusedCell, options: Mapping[str, Any]) -> list[Remedy]:
+def _name_role(cell: RefusedCell, options: PlainMapping) -> list[Remedy]:
     """Return what the inspection takes a column for that is no item."""
     name, answers = cell.column, cell.answers
     if answers.is_called("groups"):
@@ -326,7 +327,7 @@ def _name_role(cell: RefusedCell, options: Mapping[str, Any]) -> list[Remedy]:
     return []
 
 
-def _name_options(cell: RefusedCell, options: Mapping[str, Any]) -> list[Remedy]:
+def _name_options(cell: RefusedCell, options: PlainMapping) -> list[Remedy]:
     """Return what to say of letters and of texts."""
     if "categories" in options:
         before = "if these are ordered answers, state them from the lowest to the highest with"

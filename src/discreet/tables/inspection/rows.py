@@ -24,6 +24,7 @@ from discreet.coding.reading import Reading
 from discreet.coding.remedies import make_remedy
 from discreet.coding.values import MISSING_WORDS, spell, write_cell
 from discreet.errors import BadResponses
+from discreet.plain import PlainMapping
 from discreet.tables.cells import label_columns
 from discreet.tables.columns import (
     LongPlan,
@@ -105,7 +106,7 @@ class CellGrid:
     name: str
     rows: list[Row]
     names: list[str] | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: PlainMapping = field(default_factory=dict)
     is_whole: bool = True
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     kind: str = "text"

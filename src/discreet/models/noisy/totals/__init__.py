@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from discreet.answers.pack import store_codes
+from discreet.plain import PlainMapping
 from discreet.privacy.mechanisms.totals import (
     GRID,
     MOMENT_GRID,
@@ -79,10 +80,7 @@ class FormTotals:
 
 
 def read_released_forms(
-    public: Public,
-    shapes: Sequence[FormShape],
-    values: Mapping[str, Any],
-    laws: Mapping[str, NoiseLaw],
+    public: Public, shapes: Sequence[FormShape], values: PlainMapping, laws: Mapping[str, NoiseLaw]
 ) -> list[FormTotals]:
     """Return the released values of every form, with the covariance of their noise."""
     variance = {name: law.variance for name, law in laws.items()}
@@ -229,7 +227,7 @@ def _split(values: Any, sizes: Sequence[int]) -> list[Any]:
 
 
 def _join_counts(
-    public: Public, values: Mapping[str, Any], shapes: Sequence[FormShape]
+    public: Public, values: PlainMapping, shapes: Sequence[FormShape]
 ) -> list[FloatArray]:
     """Put differences of categories and numbers of answers together; add-remove."""
     multiple = common_categories(public.steps)
