@@ -31,9 +31,9 @@ from typing import (  # fmt: skip
     get_type_hints,
 )
 
+from discreet.choices import PlainDict, PlainMapping
 from discreet.errors import BadUsage, hide_passwords
 from discreet.names import name_id
-from discreet.plain import PlainDict, PlainMapping
 
 if TYPE_CHECKING:
     from discreet.types import FloatArray

@@ -1,11 +1,16 @@
-"""Names of choices (`Literal` types): what options and keywords may say, for library and commands.
+"""Names of types that need no array: choices of options and keywords, and plain values by name.
 
-It imports nothing, so that commands can show their choices at once.
+It imports nothing of the library, so that commands can show their choices at once.
 """
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
+
+#: Values by name as JSON and TOML hold them; who reads them checks them.
+PlainDict = dict[str, Any]
+PlainMapping = Mapping[str, Any]
 
 #: Names of models of answers.
 NamedModel = Literal["rasch", "partial-credit", "rating-scale"]

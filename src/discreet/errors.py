@@ -54,7 +54,7 @@ from string import Formatter
 from types import FrameType
 from typing import Any, Self, TypeVar
 
-from discreet.plain import PlainMapping
+from discreet.choices import PlainMapping
 
 # A user and a password before a host, and the words that name a password in other addresses. Too
 # much is hidden rather than too little: a password may hold any sign.

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet import __version__
-from discreet.plain import PlainMapping
+from discreet.choices import PlainMapping
 from discreet.text import PREVIEW_ROWS, minus
 from discreet.words import ENGLISH
 

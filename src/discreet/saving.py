@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Self, cast, get_args, get_type_hints
 
 from discreet.atomic import write_text
 from discreet.checking import checked
+from discreet.choices import PlainDict
 from discreet.errors import BadResponses, BadUsage
 from discreet.names import NumberName, name_id
-from discreet.plain import PlainDict
 from discreet.schema import SchemaError, make_checked, read_as
 
 if TYPE_CHECKING:  # results load NumPy; the command line, which shows help, does not

@@ -24,7 +24,7 @@ from enum import Enum
 from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from discreet.plain import PlainDict, PlainMapping
+from discreet.choices import PlainDict, PlainMapping
 
 #: Whole numbers of a document fit into 64 bits.
 LARGEST_INT = (1 << 63) - 1

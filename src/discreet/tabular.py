@@ -14,9 +14,9 @@ from math import isfinite
 from reprlib import Repr
 from typing import TYPE_CHECKING, Annotated, Any
 
+from discreet.choices import PlainDict, PlainMapping
 from discreet.errors import escape_controls
 from discreet.names import restore_ids
-from discreet.plain import PlainDict, PlainMapping
 from discreet.saving import Kept
 from discreet.schema import AtLeast, EqualLengths, read_as
 from discreet.text import PREVIEW_ROWS, count_of

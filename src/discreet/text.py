@@ -13,8 +13,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from discreet.choices import PlainMapping
 from discreet.errors import escape_controls, escape_json
-from discreet.plain import PlainMapping
 from discreet.words import ENGLISH, Language
 
 #: Rows of a table in a notebook or a text: more would bury what comes next.

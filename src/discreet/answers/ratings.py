@@ -14,9 +14,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from discreet.choices import PlainMapping
 from discreet.coding.ids import spell_ids
 from discreet.coding.reading import Reading
-from discreet.plain import PlainMapping
 from discreet.text import count_of
 from discreet.types import Int32Array, Int64Array, Texts
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from discreet.answers.pack import store_long, store_steps
 from discreet.answers.survey import refuse_weights
-from discreet.choices import Layout
+from discreet.choices import Layout, PlainMapping
 from discreet.coding.reading import PLAIN
 from discreet.coding.remedies import join_detected
 from discreet.counts import planes
@@ -28,7 +28,6 @@ from discreet.counts.planes import AnswerStore, BitPlanes, Nodes, SparseRows, St
 from discreet.errors import BadResponses, BadUsage
 from discreet.jit import worth_compiling
 from discreet.names import restore_ids
-from discreet.plain import PlainMapping
 from discreet.secure import RandomSource
 from discreet.tabular import make_frame
 from discreet.text import name_some

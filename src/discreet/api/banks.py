@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from discreet.choices import PlainDict
 from discreet.coding.reading import Reading
 from discreet.errors import BadBudget, BadResponses, BadUsage
 from discreet.names import read_names
-from discreet.plain import PlainDict
 from discreet.privacy.accounting import Guarantee
 from discreet.results.thresholds import CATEGORIES, Thresholds, pad_steps
 from discreet.saving import read_value

@@ -16,14 +16,13 @@ from discreet.answers.matrices import MATRIX_WORDS, is_matrix, read_matrix
 from discreet.answers.protocol import Answers
 from discreet.answers.routed import RoutingDesign
 from discreet.answers.survey import DesignWords, state_design
-from discreet.choices import Ability, Engine, Method, Model, Within
+from discreet.choices import Ability, Engine, Method, Model, PlainDict, PlainMapping, Within
 from discreet.coding.reading import FitWords, Reading, ReadingWords
 from discreet.counts import PairCounts, holds_counts
 from discreet.counts.matrix import NoRoom
 from discreet.errors import LOG, BadResponses, BadUsage, OutOfReach, name_source
 from discreet.models.calibrate import calibrate
 from discreet.models.methods import AUTO
-from discreet.plain import PlainDict, PlainMapping
 from discreet.results.estimate import Estimate
 
 

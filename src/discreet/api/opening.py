@@ -14,10 +14,10 @@ from inspect import Parameter, Signature, signature
 from typing import Any, Protocol, TypeVar, Unpack, cast
 
 from discreet.answers.protocol import Answers
+from discreet.choices import PlainDict, PlainMapping
 from discreet.coding.reading import FitWords, ReadingWords
 from discreet.errors import BadUsage
 from discreet.items.groups import SCORE_SPLITS
-from discreet.plain import PlainDict, PlainMapping
 from discreet.readers.calibrations import read_calibration
 from discreet.readers.opening import load_answers, name_model
 from discreet.readers.testlets import read_testlets

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from discreet.choices import Adjustment, DifTest, ScoreMethod
+from discreet.choices import Adjustment, DifTest, PlainDict, ScoreMethod
 from discreet.cli.answers import (
     AnswersFile,
     ReadingOptions,
@@ -37,7 +37,6 @@ from discreet.cli.output import (
     working,
 )
 from discreet.errors import BadUsage
-from discreet.plain import PlainDict
 from discreet.tabular import Columns
 
 if TYPE_CHECKING:

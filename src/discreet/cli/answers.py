@@ -18,6 +18,7 @@ from discreet.choices import (
     Invalid,
     Model,
     OneMeans,
+    PlainDict,
     PrivacyUnit,
     Repeats,
     Skipped,
@@ -37,7 +38,6 @@ from discreet.cli.output import (
     working,
 )
 from discreet.errors import BadUsage, hide_passwords, looks_like_address
-from discreet.plain import PlainDict
 from discreet.tables.options import READING_FIELDS
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from discreet.atomic import CALIBRATION_FILE, ESTIMATE_FILE, PRIVACY_FILE
+from discreet.choices import PlainDict
 from discreet.cli.options import option
 from discreet.cli.output import note, print_columns
 from discreet.errors import BadUsage
 from discreet.hints import check_choice_name
 from discreet.names import spell_path
-from discreet.plain import PlainDict
 from discreet.tabular import Columns
 
 if TYPE_CHECKING:

@@ -25,6 +25,7 @@ from discreet.atomic import (
     staged,
     write_text,
 )
+from discreet.choices import PlainDict
 from discreet.cli.answers import (
     AnswersFile,
     Limits,
@@ -72,7 +73,6 @@ from discreet.cli.output import (
     working,
 )
 from discreet.errors import AssumedReading, BadResponses, BadUsage
-from discreet.plain import PlainDict
 from discreet.tabular import Columns
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet.atomic import check_place, write_text
-from discreet.choices import Relation
+from discreet.choices import PlainDict, PlainMapping, Relation
 from discreet.cli.answers import (
     Columns,
     Limits,
@@ -31,7 +31,6 @@ from discreet.cli.output import (
 )
 from discreet.cli.release import DeliveryOptions, state_reading
 from discreet.errors import BadUsage
-from discreet.plain import PlainDict, PlainMapping
 from discreet.text import json_text
 
 if TYPE_CHECKING:

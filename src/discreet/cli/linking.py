@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet.atomic import CALIBRATION_FILES
-from discreet.choices import PairMethod
+from discreet.choices import PairMethod, PlainDict
 from discreet.cli.answers import Columns, ComparisonsFile, ReadingOptions, read_answers, read_votes
 from discreet.cli.calibrations import (
     check_method,
@@ -36,7 +36,6 @@ from discreet.cli.output import (
     working,
 )
 from discreet.errors import BadUsage
-from discreet.plain import PlainDict
 from discreet.text import minus, name_some
 
 if TYPE_CHECKING:

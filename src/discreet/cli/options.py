@@ -24,10 +24,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from discreet import __version__
-from discreet.choices import Relation
+from discreet.choices import PlainDict, Relation
 from discreet.cli.output import be_quiet, check_writable, guard, show_result, write_tables
 from discreet.errors import refuse_address
-from discreet.plain import PlainDict
 from discreet.privacy.mechanisms import MECHANISMS, mechanisms_for
 from discreet.tabular import Columns
 

@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from discreet.atomic import staged
+from discreet.choices import PlainDict, PlainMapping
 from discreet.errors import (
     BadUsage,
     DiscreetError,
@@ -50,7 +51,6 @@ from discreet.errors import (
     saying_it_otherwise,
     write_line,
 )
-from discreet.plain import PlainDict, PlainMapping
 from discreet.tabular import Columns
 from discreet.text import json_text
 

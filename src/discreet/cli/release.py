@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from discreet.atomic import check_place
-from discreet.choices import Design, Estimator, Relation
+from discreet.choices import Design, Estimator, PlainDict, Relation
 from discreet.cli.answers import (
     AnswersFile,
     Columns,
@@ -41,7 +41,6 @@ from discreet.cli.options import (
 )
 from discreet.cli.output import list_rows, note, print_columns, say, show_result
 from discreet.errors import BadUsage
-from discreet.plain import PlainDict
 from discreet.text import name_some
 
 if TYPE_CHECKING:

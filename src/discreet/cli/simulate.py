@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from discreet.atomic import CALIBRATION_FILES, REPORT_FILE, check_place, staged
-from discreet.choices import Design, Layout, Model
+from discreet.choices import Design, Layout, Model, PlainDict
 from discreet.cli.calibrations import print_calibration, write_calibration
 from discreet.cli.options import (
     EPSILON,
@@ -46,7 +46,6 @@ from discreet.cli.output import (
 )
 from discreet.cli.release import print_release
 from discreet.errors import BadUsage
-from discreet.plain import PlainDict
 from discreet.tabular import Columns
 
 if TYPE_CHECKING:

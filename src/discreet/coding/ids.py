@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from discreet.choices import PlainMapping
 from discreet.errors import BadResponses, BadUsage
 from discreet.names import NumberName, are_numbers, name_id, settle_names
-from discreet.plain import PlainMapping
 from discreet.types import FloatArray, Int64Array, Texts
 
 

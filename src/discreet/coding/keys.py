@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from discreet.choices import PlainMapping
 from discreet.coding.values import MISSING_WORDS, spell
 from discreet.errors import BadUsage
-from discreet.plain import PlainMapping
 
 Words = tuple[str, ...]
 

@@ -14,14 +14,22 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, TypedDict, cast, get_args
 
-from discreet.choices import Blank, Invalid, Model, OneMeans, Repeats, TableLayout
+from discreet.choices import (
+    Blank,
+    Invalid,
+    Model,
+    OneMeans,
+    PlainDict,
+    PlainMapping,
+    Repeats,
+    TableLayout,
+)
 from discreet.coding.keys import Key, KeyFile, KeyLike, make_key
 from discreet.coding.remedies import Detected, TableFinding, refuse_questions
 from discreet.coding.steps import AskedSteps, CategoryScale, make_asked
 from discreet.coding.values import BAD, MISSING, Codes, ValueScoring, make_scoring, split_missing
 from discreet.errors import BadUsage, Remedy, name_source
 from discreet.hints import suggest
-from discreet.plain import PlainDict, PlainMapping
 
 REPEATS: tuple[str, ...] = get_args(Repeats)
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from discreet.choices import PlainMapping
 from discreet.errors import BadResponses, Remedy, escape_controls
-from discreet.plain import PlainMapping
 
 #: Delimiters that are hard to type, as options name them.
 DELIMITER_WORDS = {"\t": "tab", " ": "space"}

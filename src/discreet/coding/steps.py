@@ -16,11 +16,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from discreet.choices import PlainMapping
 from discreet.coding.remedies import Detected, capitalise, join_remedies, make_remedy
 from discreet.coding.values import EVERYWHERE, as_number, spell
 from discreet.errors import LOG, BadResponses, BadUsage, Remedy
 from discreet.hints import check_choice_name
-from discreet.plain import PlainMapping
 from discreet.text import name_some
 
 #: Categories of an item, such as pain from 0 to 10. A release takes one less.

@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from discreet.choices import PlainMapping
 from discreet.errors import BadUsage
-from discreet.plain import PlainMapping
 
 MISSING = -1
 BAD = -2

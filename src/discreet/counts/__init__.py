@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from discreet.checking import checked
+from discreet.choices import PlainDict, PlainMapping
 from discreet.counts import matrix as form
 from discreet.counts.folds import (
     UNWEIGHTED,
@@ -28,7 +29,6 @@ from discreet.counts.folds import (
 from discreet.counts.matrix import ComparisonCounts, PairMatrix, Recoding, is_sparse, prefers_sparse
 from discreet.errors import BadResponses, BadUsage
 from discreet.names import name_id, restore_ids, settle_names
-from discreet.plain import PlainDict, PlainMapping
 from discreet.saving import write_value
 from discreet.tabular import brief_repr
 from discreet.types import Int64Array, UInt64Array

@@ -17,9 +17,9 @@ from typing import Annotated, Any
 import numpy as np
 
 from discreet.atomic import staged
+from discreet.choices import PlainDict, PlainMapping
 from discreet.counts.matrix import is_sparse
 from discreet.errors import BadUsage
-from discreet.plain import PlainDict, PlainMapping
 from discreet.schema import Along, Count, Distinct, SchemaError, Within, read_as
 from discreet.types import Vector
 

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.choices import PlainDict
 from discreet.counts.matrix import Recoding, item_of_nodes
 from discreet.counts.pairs import count_store
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage
-from discreet.plain import PlainDict
 from discreet.types import IndexArray, Int64Array, UInt64Array
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from scipy.special import stdtr
 
 from discreet.answers.responses import Responses
 from discreet.answers.survey import DesignTest
-from discreet.choices import Adjustment, DifTest, Method, Model
+from discreet.choices import Adjustment, DifTest, Method, Model, PlainDict
 from discreet.errors import BadUsage, FitWarning
 from discreet.hints import check_choice_name
 from discreet.items.cutoffs import foretell_seconds
@@ -40,7 +40,6 @@ from discreet.items.likelihood_ratios import ItemSplit, split_item
 from discreet.items.mantel_haenszel import match_scores
 from discreet.models.categories import RATING_SCALE, choose_model, leave_unused
 from discreet.models.methods import FitRequest
-from discreet.plain import PlainDict
 from discreet.results.estimate import two_sided_quantile
 from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.text import name_some

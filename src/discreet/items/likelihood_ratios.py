@@ -20,7 +20,7 @@ from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
 from discreet.answers.select import refuse_routing
 from discreet.answers.survey import DesignTest, apply_rao_scott
-from discreet.choices import Model
+from discreet.choices import Model, PlainDict
 from discreet.errors import (
     BadUsage,
     DisconnectedItems,
@@ -41,7 +41,6 @@ from discreet.models.categories import (
 from discreet.models.conditional.estimator import find_maximum
 from discreet.models.conditional.maximise import ConditionalFit
 from discreet.models.connectivity import classify
-from discreet.plain import PlainDict
 from discreet.tabular import Columns, Tabular
 from discreet.text import count_of, name_some
 from discreet.types import BoolArray, FloatArray, IndexArray

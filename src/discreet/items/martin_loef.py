@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.answers.responses import Responses
-from discreet.choices import Model
+from discreet.choices import Model, PlainDict
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, WarningKind, warn_of_dropped
 from discreet.items.groups import take_group
 from discreet.items.likelihood_ratios import judge_gain, list_excluded, list_full, tell_excluded
 from discreet.models.categories import RATING_SCALE, choose_model, leave_unused, weigh_categories
 from discreet.models.conditional.estimator import find_maximum
-from discreet.plain import PlainDict
 from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.text import name_some
 from discreet.types import FloatArray, Int64Array

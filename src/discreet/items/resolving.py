@@ -16,12 +16,11 @@ import numpy as np
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
 from discreet.answers.select import refuse_routing
-from discreet.choices import Adjustment, DifTest, Method, Model
+from discreet.choices import Adjustment, DifTest, Method, Model, PlainDict, PlainMapping
 from discreet.errors import BadUsage
 from discreet.items.dif import FEWEST_ANCHORS, Difference, DifTable, find_dif
 from discreet.items.groups import split_groups
 from discreet.models.calibrate import calibrate
-from discreet.plain import PlainDict, PlainMapping
 from discreet.results.estimate import Estimate
 from discreet.tabular import Columns, Tabular
 from discreet.text import name_some

@@ -17,7 +17,7 @@ from typing import TypeVar, cast
 import numpy as np
 
 from discreet.answers.responses import Responses
-from discreet.choices import Model
+from discreet.choices import Model, PlainDict
 from discreet.errors import (
     BadUsage,
     DisconnectedItems,
@@ -64,7 +64,6 @@ from discreet.models.categories import RATING_SCALE, leave_unused, match_categor
 from discreet.models.methods import METHODS
 from discreet.persons.measures import HalvesTest
 from discreet.persons.scoring import score
-from discreet.plain import PlainDict
 from discreet.results.estimate import Estimate, Status
 from discreet.schema import Count
 from discreet.tabular import AnalysisTable, Columns, Tabular, brief_repr

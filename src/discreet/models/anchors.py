@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from discreet.choices import PlainDict
 from discreet.errors import BadUsage, FitWarning, WarningKind
 from discreet.models.connectivity import Chain, find_tied
 from discreet.models.item_parameters import KnownItems, check_logits, known_thresholds
 from discreet.models.step_plan import StepPlan
 from discreet.models.structure import Structure
-from discreet.plain import PlainDict
 from discreet.results.estimate import Estimate, Status
 from discreet.text import name_some
 from discreet.types import FloatArray, Int64Array

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from discreet.answers.responses import Responses
+from discreet.choices import PlainMapping
 from discreet.errors import BadUsage
 from discreet.models.categories import match_known
-from discreet.plain import PlainMapping
 from discreet.results.calibrated import Calibration, find_source
 from discreet.results.thresholds import pad_steps
 from discreet.types import FloatArray, Int64Array

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from discreet.answers.survey import SurveyDesign
+from discreet.choices import PlainMapping
 from discreet.errors import BadUsage, NotConverged
 from discreet.models.conditional import Patterns
 from discreet.persons.measures import ROUNDS, TOL, estimate_prior, sum_pattern_rows
-from discreet.plain import PlainMapping
 from discreet.results.chances import count_item_steps, log_totals
 from discreet.tabular import Columns, Tabular, brief_repr
 from discreet.types import FloatArray, IndexArray, Int64Array

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from discreet.answers.responses import Responses
 from discreet.answers.survey import SurveyDesign
-from discreet.choices import ScoreMethod
+from discreet.choices import PlainDict, PlainMapping, ScoreMethod
 from discreet.counts.planes import AnswerStore
 from discreet.errors import LOG, BadUsage, FitWarning, WarningKind, warn_of_dropped
 from discreet.hints import check_choice_name
@@ -33,7 +33,6 @@ from discreet.persons.measures import (
     solve_entries,
 )
 from discreet.persons.plausible import LatentRegression, code_columns, fit_posterior, take_columns
-from discreet.plain import PlainDict, PlainMapping
 from discreet.results.calibrated import Calibration
 from discreet.results.chances import as_thresholds, count_item_steps
 from discreet.tabular import Columns, Tabular, brief_repr, list_field_columns

@@ -19,9 +19,8 @@ from statistics import NormalDist
 from typing import Any
 
 from discreet.checking import checked
-from discreet.choices import NamedMechanism, PlannedDesign, Relation
+from discreet.choices import NamedMechanism, PlainDict, PlannedDesign, Relation
 from discreet.errors import BadBudget, BadUsage, FitWarning, WarningKind
-from discreet.plain import PlainDict
 from discreet.planning.forecast import (
     predict_rmse,
     predict_rmse_without_privacy,

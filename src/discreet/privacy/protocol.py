@@ -18,11 +18,10 @@ from math import exp
 from typing import Any, ClassVar, Literal, Protocol, Self, get_args
 
 from discreet.answers.protocol import Contributions
-from discreet.choices import Chooser, Design, Estimator, ScaleModel
+from discreet.choices import Chooser, Design, Estimator, PlainDict, PlainMapping, ScaleModel
 from discreet.counts.matrix import LARGE_ITEMS
 from discreet.counts.planes import MOST_STEPS
 from discreet.errors import BadBudget, BadResponses, BadUsage
-from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.accounting import Budget, Guarantee, Neighbours
 from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.noise import Noise

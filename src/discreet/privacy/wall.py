@@ -18,8 +18,8 @@ from typing import Protocol
 import numpy as np
 
 from discreet.answers.protocol import Contributions
+from discreet.choices import PlainMapping
 from discreet.errors import BadResponses, DiscreetError
-from discreet.plain import PlainMapping
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.noise import Noise, check_scale
 from discreet.privacy.protocol import (

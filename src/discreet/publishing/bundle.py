@@ -32,9 +32,9 @@ import numpy as np
 import discreet
 from discreet.atomic import PRIVACY_FILE, as_bytes, hold_place
 from discreet.checking import checked
+from discreet.choices import PlainDict, PlainMapping
 from discreet.errors import BadUsage, DiscreetError, escape_json
 from discreet.models.noisy.released import count_raised
-from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.mechanisms import find_mechanism

@@ -14,8 +14,8 @@ from os import PathLike
 from typing import Any
 
 from discreet.answers.residual_sums import CENTRE_BITS
+from discreet.choices import PlainMapping
 from discreet.errors import BadUsage
-from discreet.plain import PlainMapping
 from discreet.publishing.verification import read_release
 from discreet.words import mark
 

@@ -33,13 +33,12 @@ from discreet.answers.protocol import Answers, Contributions
 from discreet.answers.responses import Responses
 from discreet.answers.survey import RAKED, refuse_weights
 from discreet.atomic import StagedFolder, hold_place
-from discreet.choices import Engine
+from discreet.choices import Engine, PlainDict, PlainMapping
 from discreet.coding.reading import ListedWords
 from discreet.coding.remedies import refuse_detected
 from discreet.counts import PairCounts
 from discreet.errors import LOG, BadResponses, BadUsage, DiscreetError, NotAllowed
 from discreet.models.noisy.released import check_estimator, estimate_release
-from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.ledger import AnyLedger, Ledger, LedgerSafe, as_ledger

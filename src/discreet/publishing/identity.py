@@ -18,8 +18,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from discreet.choices import PlainDict, PlainMapping
 from discreet.errors import BadUsage
-from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.ledger import EVERYONE
 from discreet.schema import Count, NonNegative, Positive, SchemaError, read_as
 from discreet.words import check_language

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike
 
+from discreet.choices import PlainDict, PlainMapping
 from discreet.errors import BadUsage
 from discreet.html import write_page
-from discreet.plain import PlainDict, PlainMapping
 from discreet.publishing.verification import check_bundle
 from discreet.report.statement import list_identity
 from discreet.text import markdown_table, markdown_text

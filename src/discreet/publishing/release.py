@@ -23,12 +23,12 @@ from discreet.choices import (
     Engine,
     Estimator,
     Model,
+    PlainDict,
     Relation,
 )
 from discreet.coding.reading import ListedWords
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage
-from discreet.plain import PlainDict
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.ledger import EVERYONE, AnyLedger, Ledger
 from discreet.privacy.ledger.balance import LedgerEntry

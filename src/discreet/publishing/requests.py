@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from discreet.choices import PlainMapping
 from discreet.errors import BadUsage
-from discreet.plain import PlainMapping
 from discreet.privacy.ledger.request import Request, list_request_fields
 
 _PLAIN = re.compile(r"[\w.-]+")

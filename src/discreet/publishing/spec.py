@@ -17,7 +17,7 @@ from typing import Any, cast, get_args
 
 from discreet.answers.survey import RAKED
 from discreet.checking import check_arguments
-from discreet.choices import MODELS, Design, Estimator, ScaleModel
+from discreet.choices import MODELS, Design, Estimator, PlainDict, PlainMapping, ScaleModel
 from discreet.coding.keys import Key
 from discreet.coding.reading import DESIGN_WORDS, READING_DEFAULTS, Reading
 from discreet.coding.steps import list_scale
@@ -25,7 +25,6 @@ from discreet.errors import BadUsage
 from discreet.hints import check_choice_name
 from discreet.models.noisy.released import check_estimator
 from discreet.names import name_id
-from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.ledger import EVERYONE, AnyLedger, Ledger, as_ledger
 from discreet.privacy.ledger.request import (

@@ -20,13 +20,12 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from discreet.atomic import PRIVACY_FILE, RELEASE_FILES
-from discreet.choices import Chooser, Design, Estimator, NamedModel
+from discreet.choices import Chooser, Design, Estimator, NamedModel, PlainDict, PlainMapping
 from discreet.counts.planes import MOST_STEPS
 from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.models.noisy.released import count_raised, estimate_release
 from discreet.models.noisy.spectral import SIMULATED, warn_floored
 from discreet.names import read_names
-from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.accounting import Guarantee, Neighbours
 from discreet.privacy.ledger import AnyLedger, LedgerEntry, as_ledger
 from discreet.privacy.ledger.request import READING

@@ -16,12 +16,11 @@ import pyarrow.compute as pc
 
 from discreet.answers.comparisons import ERROR, Comparisons, pair_keys
 from discreet.answers.pack import find_repeated
-from discreet.choices import Kept, PrivacyUnit, Ties, WinnerSide
+from discreet.choices import Kept, PlainMapping, PrivacyUnit, Ties, WinnerSide
 from discreet.coding.ids import spell_ids
 from discreet.coding.reading import Form, check_choice
 from discreet.coding.remedies import Detected, join_detected, make_remedy
 from discreet.errors import BadResponses, BadUsage
-from discreet.plain import PlainMapping
 from discreet.tables.columns import check_column, choose_column, list_column_names, plain_name
 from discreet.tables.ids import IdCodes, read_ids
 from discreet.tables.opener import RowPlaces, Source, read_tables

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from discreet.answers.matrices import MATRIX_WORDS, is_matrix, read_matrix
 from discreet.answers.protocol import Answers
 from discreet.answers.survey import DesignWords
+from discreet.choices import PlainMapping
 from discreet.coding.agreement import check_alike, find_reading
 from discreet.coding.reading import (
     VALUE_FIELDS,
@@ -27,7 +28,6 @@ from discreet.coding.reading import (
 )
 from discreet.counts import PairCounts, holds_counts
 from discreet.errors import LOG, BadResponses, BadUsage, OutOfReach, log_answers, name_source
-from discreet.plain import PlainMapping
 from discreet.tables.carrying import carry_reading
 from discreet.tables.columns import RATED
 from discreet.tables.lists import state_reading

@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.answers.ratings import MOST_STEPS, Ratings, RatingSource, StoredRatings, name_batch
+from discreet.choices import PlainMapping
 from discreet.coding.ids import spell_ids
 from discreet.coding.reading import Reading, join_words
 from discreet.coding.values import MISSING_WORDS, show, spell
 from discreet.errors import BadResponses, BadUsage, OutOfReach
-from discreet.plain import PlainMapping
 from discreet.readers.comparisons import find_role
 from discreet.results.estimate import Estimate
 from discreet.tables.carrying import carry_reading

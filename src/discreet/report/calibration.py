@@ -23,9 +23,9 @@ from discreet.atomic import (
     WORKBOOK_FILE,
     staged,
 )
+from discreet.choices import PlainDict, PlainMapping
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.items.study import Study, study_answers
-from discreet.plain import PlainDict, PlainMapping
 from discreet.report.diagnosis import Diagnosis, diagnose_test
 from discreet.report.formats import can_write_workbooks, list_calibration, write_csv, write_workbook
 from discreet.report.page import write_diagnosis

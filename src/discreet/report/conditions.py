@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from discreet.plain import PlainMapping
+from discreet.choices import PlainMapping
 from discreet.privacy.accounting import bound_group
 from discreet.text import show_chance
 from discreet.words import find_kind, mark_of, speak

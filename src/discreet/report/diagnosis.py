@@ -18,6 +18,7 @@ from typing import Any
 
 from discreet.answers.responses import Responses
 from discreet.atomic import staged, write_text
+from discreet.choices import PlainDict
 from discreet.errors import BadUsage
 from discreet.items.dif import list_differing
 from discreet.items.study import Study, diagnose
@@ -28,7 +29,6 @@ from discreet.items.tables import (
     tabulate_thresholds,
 )
 from discreet.models.calibrate import calibrate
-from discreet.plain import PlainDict
 from discreet.report import model_findings as model
 from discreet.report.findings import (
     ANSWER_CHECKS,

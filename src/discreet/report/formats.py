@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import __version__
 from discreet.atomic import staged
+from discreet.choices import PlainDict
 from discreet.errors import BadUsage, MissingExtra
-from discreet.plain import PlainDict
 from discreet.results.estimate import Estimate
 from discreet.scales.reported import Scale
 from discreet.tabular import AnalysisTable, Tabular

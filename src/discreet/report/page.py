@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet import __version__
+from discreet.choices import PlainDict
 from discreet.errors import BadUsage
 from discreet.html import HtmlColumn, write_page
 from discreet.items.curves import observed_curve, threshold_rows, worst_curves
@@ -24,7 +25,6 @@ from discreet.items.dimensionality import Dimensionality
 from discreet.items.distractors import Distractors, option_maps
 from discreet.items.residuals import trace_information
 from discreet.items.study import Study
-from discreet.plain import PlainDict
 from discreet.report import drawings, pictures
 from discreet.report.diagnosis import UNTESTED, Diagnosis
 from discreet.report.findings import list_uneven

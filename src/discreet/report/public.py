@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 from unicodedata import normalize
 
+from discreet.choices import PlainDict, PlainMapping
 from discreet.html import HtmlColumn, write_page
 from discreet.items.curves import threshold_rows
-from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms.group_means import NAME as MEANS
 from discreet.report import conditions, statement

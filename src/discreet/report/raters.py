@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from discreet import __version__
+from discreet.choices import PlainDict
 from discreet.html import HtmlColumn, write_page
 from discreet.items.curves import BIN
 from discreet.items.raters import BiasTable, LevelFit, RatingStudy
 from discreet.items.raters.laws import ITEM
-from discreet.plain import PlainDict
 from discreet.report.model_findings import Finding, Severity
 from discreet.report.page import judge
 from discreet.report.paper import PaperTable, assemble_table, write_interval, write_number

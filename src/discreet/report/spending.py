@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from discreet import __version__
+from discreet.choices import PlainDict, PlainMapping
 from discreet.html import HtmlColumn, write_page
-from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.accounting import Budget, Neighbours, best_guess
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.balance import History, LedgerEntry

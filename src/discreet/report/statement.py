@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from discreet.choices import PlainMapping
 from discreet.models.noisy.spectral import FLOOR_LIMIT, has_room
-from discreet.plain import PlainMapping
 from discreet.privacy.accounting import CHARGED, NO_LEDGER, Guarantee, best_guess, surest_belief
 from discreet.privacy.ledger import EVERYONE
 from discreet.privacy.mechanisms.group_means import NAME as MEANS

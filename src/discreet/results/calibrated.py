@@ -12,9 +12,9 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from discreet.choices import PlainMapping
 from discreet.coding.ids import check_items
 from discreet.errors import BadUsage
-from discreet.plain import PlainMapping
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.types import FloatArray, Texts
 

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from discreet.atomic import write_text
+from discreet.choices import PlainDict
 from discreet.coding.agreement import join_readings
 from discreet.coding.reading import Reading
 from discreet.errors import BadUsage
-from discreet.plain import PlainDict
 from discreet.privacy.accounting import Guarantee
 from discreet.results.calibrated import Calibration, as_estimate, find_source
 from discreet.results.thresholds import Thresholds, join_ladders, make_one_step

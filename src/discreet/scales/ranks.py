@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from discreet.choices import PlainDict
 from discreet.errors import BadUsage
-from discreet.plain import PlainDict
 from discreet.results.calibrated import RANK_WORDS, CalibrationOrScores
 from discreet.results.differences import (
     Bars,

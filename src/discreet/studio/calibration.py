@@ -13,8 +13,8 @@ from pathlib import Path
 
 from discreet.answers.responses import Responses
 from discreet.api.calibrating import fit
+from discreet.choices import PlainMapping
 from discreet.persons.scoring import score
-from discreet.plain import PlainMapping
 from discreet.report.calibration import CalibrationAnalysis, analyse_calibration
 from discreet.report.diagnosis import Diagnosis
 from discreet.report.page import list_report_values

@@ -25,9 +25,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from discreet.atomic import is_refused_by_windows
+from discreet.choices import PlainDict, PlainMapping
 from discreet.errors import BadUsage, DiscreetError, Remedy
 from discreet.html import TEMPLATES
-from discreet.plain import PlainDict, PlainMapping
 from discreet.studio.language import refuse, tell
 from discreet.tables.paths import settle_path
 

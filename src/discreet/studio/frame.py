@@ -20,9 +20,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from discreet.choices import PlainDict, PlainMapping
 from discreet.coding.remedies import spell_command
 from discreet.html import render
-from discreet.plain import PlainDict, PlainMapping
 from discreet.studio.jobs import JobState, StudioJob
 from discreet.studio.language import not_found, tell
 from discreet.studio.messages import say_message

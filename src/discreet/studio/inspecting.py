@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from discreet.answers.responses import Responses
+from discreet.choices import PlainDict, PlainMapping
 from discreet.coding.remedies import TableFinding
 from discreet.errors import BadResponses, BadUsage, DiscreetError
-from discreet.plain import PlainDict, PlainMapping
 from discreet.readers.answers import read_planned
 from discreet.report.plain import AnsweredItem, count_answers
 from discreet.studio.forms import (

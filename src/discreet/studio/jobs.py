@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from discreet.atomic import create_private, replace_file
+from discreet.choices import PlainDict, PlainMapping
 from discreet.errors import DiscreetError, saying_it_otherwise
-from discreet.plain import PlainDict, PlainMapping
 from discreet.resources import machine_memory
 from discreet.studio.language import refuse, speak_language, tell
 from discreet.words import mark

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from discreet.atomic import PRIVACY_FILE, PRIVATE_FOLDER, hold_lock, make_folder, write_text
+from discreet.choices import PlainDict, PlainMapping
 from discreet.datasets import lsat
 from discreet.errors import BadUsage
-from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.ledger.request import Request
 from discreet.privacy.ledger.values import check_reservation
 from discreet.studio.forms import plain_name

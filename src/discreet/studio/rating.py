@@ -19,8 +19,8 @@ from discreet.answers.ratings import Ratings
 from discreet.answers.responses import Responses
 from discreet.api.calibrating import fit
 from discreet.atomic import REPORT_FILE
+from discreet.choices import PlainMapping
 from discreet.items.raters import BiasTable, RatingStudy, study_ratings
-from discreet.plain import PlainMapping
 from discreet.readers.answers import read_planned
 from discreet.readers.ratings import USEFUL_WORDS, read_ratings
 from discreet.report.formats import write_csv

@@ -17,9 +17,9 @@ from pathlib import Path
 from discreet.answers.protocol import Answers
 from discreet.api.banks import is_bank, read_bank
 from discreet.atomic import PRIVACY_FILE
+from discreet.choices import PlainDict, PlainMapping
 from discreet.coding.remedies import list_values
 from discreet.errors import BadUsage, DiscreetError
-from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.accounting import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.request import Request

@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import count
 from pathlib import Path
 
-from discreet.plain import PlainMapping
+from discreet.choices import PlainMapping
 from discreet.studio.jobs import JobState, JobTable, StudioJob
 from discreet.studio.kept_files import EXAMPLES_FOLDER, Home, Recent, digest_file, find_place
 from discreet.studio.releasing import ListedItems, ReleaseForm

@@ -11,12 +11,12 @@ import warnings
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from discreet.choices import PlainDict, PlainMapping
 from discreet.coding.agreement import find_difference
 from discreet.coding.reading import VALUE_FIELDS, Reading
 from discreet.coding.steps import write_merge
 from discreet.coding.values import EVERYWHERE
 from discreet.errors import AssumedReading, BadUsage
-from discreet.plain import PlainDict, PlainMapping
 from discreet.tables.lists import state_reading
 
 

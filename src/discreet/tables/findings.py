@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from discreet.choices import PlainDict, PlainMapping
 from discreet.coding.remedies import (
     LISTS,
     ROLE_FIELDS,
@@ -19,7 +20,6 @@ from discreet.coding.remedies import (
     make_remedy,
 )
 from discreet.errors import Remedy
-from discreet.plain import PlainDict, PlainMapping
 
 
 class DeclaredSource:

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from discreet.choices import PlainMapping
 from discreet.coding.keys import HOW_KEYS, Key, KeyFile, Words, check_key, split_key_cell
 from discreet.coding.reading import Form, Reading, join_words
 from discreet.coding.values import EVERYWHERE, as_number, write_cell
 from discreet.errors import BadUsage, DiscreetWarning
-from discreet.plain import PlainMapping
 
 _ITEM = ("item", "question", "problem", "aufgabe", "frage")
 _RIGHT = (

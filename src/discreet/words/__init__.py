@@ -20,8 +20,8 @@ from itertools import zip_longest
 from pathlib import Path
 from string import Formatter
 
+from discreet.choices import PlainDict, PlainMapping
 from discreet.errors import BadUsage
-from discreet.plain import PlainDict, PlainMapping
 
 
 def mark(sentence: str) -> str:

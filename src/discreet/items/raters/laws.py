@@ -29,12 +29,12 @@ import scipy.sparse as sparse
 from scipy.special import logsumexp
 
 from discreet.answers.ratings import Ratings
+from discreet.choices import PlainMapping
 from discreet.errors import DiscreetError
 from discreet.items.cutoffs import FEW, PersonShares, SmallChances, split_level, take_largest
 from discreet.items.fit import CategoryFit
 from discreet.items.given_totals import DETERMINED, LISTED, condition_on_totals
 from discreet.models.facets import kernels
-from discreet.plain import PlainMapping
 from discreet.results.limits import FIT_HIGH, FIT_LOW, FIT_NEGLIGIBLE
 from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.types import FloatArray, Int64Array

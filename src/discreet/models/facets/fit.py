@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from discreet.answers.ratings import Ratings, RatingSource
-from discreet.choices import Within
+from discreet.choices import PlainMapping, Within
 from discreet.errors import (
     LOG,
     BadUsage,
@@ -46,7 +46,6 @@ from discreet.models.facets.structure import (
     hold_anchors,
     plan_design,
 )
-from discreet.plain import PlainMapping
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.facets import DifferenceTest, FacetLevels, ItemEffectTest, LevelStatus
 from discreet.results.thresholds import Thresholds, pad_steps

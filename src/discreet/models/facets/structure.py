@@ -18,12 +18,12 @@ import numpy as np
 import scipy.sparse as sparse
 
 from discreet.answers.ratings import Ratings
+from discreet.choices import PlainMapping
 from discreet.errors import BadResponses, BadUsage
 from discreet.models.anchors import accept_anchors
 from discreet.models.facets.pairs import PairGroups, RatingPairs
 from discreet.models.facets.solve import LinearStructure
 from discreet.models.item_parameters import KnownItems
-from discreet.plain import PlainMapping
 from discreet.results.facets import FacetLevels, LevelStatus
 from discreet.types import BoolArray, FloatArray, Int32Array, Int64Array
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.residual_sums import CENTRE_BITS
-from discreet.choices import Estimator
+from discreet.choices import Estimator, PlainMapping
 from discreet.errors import BadUsage
 from discreet.models.noisy import NoiseFit
 from discreet.models.noisy.comparisons import fit_net_wins, fit_win_pairs
@@ -35,7 +35,6 @@ from discreet.models.noisy.spectral import (
 )
 from discreet.models.noisy.totals import Measurer, read_released_forms
 from discreet.models.noisy.totals.fit import TotalsFit, fit_totals
-from discreet.plain import PlainMapping
 from discreet.privacy.mechanisms.response import COUNTED, find_flip_probability
 from discreet.privacy.mechanisms.totals import unpack_shapes
 from discreet.privacy.protocol import NOISE_AWARE, NoiseLaw

@@ -22,11 +22,11 @@ from scipy.special import ndtri
 
 from discreet.answers.logistic import logistic
 from discreet.answers.residual_sums import CENTRE_BITS, LENGTH_BITS, Centre, contribute
+from discreet.choices import PlainMapping
 from discreet.counts.planes import SparseRows, narrow_items
 from discreet.models.laplacian import centre_covariance
 from discreet.models.noisy import LinearView, solve_posterior
 from discreet.models.noisy.fit import PUBLIC_SEED
-from discreet.plain import PlainMapping
 from discreet.privacy.mechanisms.residuals import (
     GRID,
     LAST,

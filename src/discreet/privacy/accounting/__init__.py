@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from discreet.choices import PlainDict, PlainMapping
 from discreet.errors import BadBudget
-from discreet.plain import PlainDict, PlainMapping
 from discreet.words import mark
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from typing import Protocol
 
 from scipy.special import erfcx, log_ndtr, ndtri_exp
 
+from discreet.choices import PlainDict, PlainMapping
 from discreet.errors import BadBudget
-from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.accounting import Budget, Guarantee, Neighbours
 
 

@@ -23,9 +23,8 @@ from pathlib import Path
 from discreet.answers.protocol import Contributions
 from discreet.atomic import StagedFolder
 from discreet.checking import checked
-from discreet.choices import Composition, Relation
+from discreet.choices import Composition, PlainDict, PlainMapping, Relation
 from discreet.errors import LOG, BadUsage, LedgerError
-from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.accounting import Budget, Neighbours, as_neighbours
 from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.ledger.balance import (

@@ -27,8 +27,8 @@ from shlex import quote
 import numpy as np
 
 from discreet.answers.protocol import ID_BYTES, SUM_BYTES
+from discreet.choices import PlainDict, PlainMapping
 from discreet.errors import BadUsage, BudgetExceeded, LedgerError
-from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.spend import Allowance, BasicAllowance, GaussianAllowance, Spend
 from discreet.privacy.ledger.file import (

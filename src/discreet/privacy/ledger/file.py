@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from discreet.atomic import appearing
+from discreet.choices import PlainDict, PlainMapping
 from discreet.errors import BadUsage, LedgerError
-from discreet.plain import PlainDict, PlainMapping
 from discreet.secure import SystemSource
 
 APPLICATION_ID = 0x44495343  # "DISC", so that another program's database is not taken for ours

@@ -21,10 +21,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Annotated, Literal
 
-from discreet.choices import NamedMechanism, Relation
+from discreet.choices import NamedMechanism, PlainDict, PlainMapping, Relation
 from discreet.errors import BadUsage, NotAllowed
 from discreet.hints import check_choice_name
-from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.ledger.request import (
     Asked,
     Request,

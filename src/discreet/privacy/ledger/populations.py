@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
+from discreet.choices import PlainDict, PlainMapping
 from discreet.errors import BadUsage
-from discreet.plain import PlainDict, PlainMapping
 
 EVERYONE = "everyone"
 

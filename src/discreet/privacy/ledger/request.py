@@ -30,12 +30,13 @@ from discreet.choices import (
     Invalid,
     Kept,
     OneMeans,
+    PlainDict,
+    PlainMapping,
     PrivacyUnit,
     TableLayout,
     WinnerSide,
 )
 from discreet.errors import BadUsage, MissingExtra, NotAllowed, escape_controls, escape_json
-from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.ledger.file import random_bytes
 from discreet.schema import (
     Along,

@@ -24,8 +24,8 @@ from pathlib import Path
 import numpy as np
 
 from discreet.atomic import create_private, make_folder, naming, sync_file, sync_folder
+from discreet.choices import PlainDict, PlainMapping
 from discreet.errors import BadUsage
-from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.ledger.file import random_bytes, transaction
 
 #: Values up to this size are kept in the ledger itself, larger ones in a file of their own.

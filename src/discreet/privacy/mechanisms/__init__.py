@@ -15,8 +15,8 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
+from discreet.choices import PlainDict, PlainMapping
 from discreet.errors import BadUsage
-from discreet.plain import PlainDict, PlainMapping
 
 if TYPE_CHECKING:
     from discreet.privacy.accounting import Budget

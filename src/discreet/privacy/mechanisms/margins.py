@@ -32,10 +32,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from discreet.choices import PlainDict
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage
 from discreet.jit import compiled_loop
-from discreet.plain import PlainDict
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.additive_noise import (
     calibrate_blocks,

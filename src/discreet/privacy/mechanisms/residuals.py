@@ -37,8 +37,8 @@ from discreet.answers.residual_sums import (
     ResidualSums,
 )
 from discreet.answers.responses import Responses
+from discreet.choices import PlainMapping
 from discreet.errors import BadUsage, OutOfReach
-from discreet.plain import PlainMapping
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.additive_noise import calibrate_blocks, round_ratio
 from discreet.privacy.mechanisms.base import AdditiveMechanism

@@ -22,10 +22,10 @@ import numpy.typing as npt
 
 from discreet.answers.pack import pack_rows
 from discreet.answers.protocol import Answers, Job
+from discreet.choices import PlainMapping
 from discreet.counts.pairs import count_joint
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage
-from discreet.plain import PlainMapping
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.amplification import calibrate_local
 from discreet.privacy.mechanisms.base import CompleteMechanism

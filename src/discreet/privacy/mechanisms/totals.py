@@ -39,8 +39,8 @@ from discreet.answers.category_totals import (
     bound_rounding,
     round_factors,
 )
+from discreet.choices import PlainDict, PlainMapping
 from discreet.errors import BadResponses, BadUsage
-from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.additive_noise import calibrate_blocks, round_ratio
 from discreet.privacy.mechanisms.base import AdditiveMechanism

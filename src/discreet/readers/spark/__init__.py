@@ -19,6 +19,7 @@ import numpy.typing as npt
 from discreet.answers import protocol
 from discreet.answers.protocol import Answers, ItemTotals, Job
 from discreet.answers.select import ABSENT, check_cap
+from discreet.choices import PlainDict
 from discreet.coding.ids import check_items
 from discreet.coding.reading import Reading
 from discreet.coding.remedies import Detected
@@ -28,7 +29,6 @@ from discreet.counts.matrix import check_room
 from discreet.counts.pairs import Weighting
 from discreet.counts.planes import AnswerStore, SparseRows, narrow_items, step_store
 from discreet.errors import BadResponses, BadUsage
-from discreet.plain import PlainDict
 from discreet.readers.spark import tasks
 from discreet.readers.spark.rows import NAME, FrameRows, Persons, find_frame, plan_frame
 from discreet.secure import RandomSource

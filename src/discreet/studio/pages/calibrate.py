@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from discreet.choices import PlainDict, PlainMapping
 from discreet.html import HtmlColumn
-from discreet.plain import PlainDict, PlainMapping
 from discreet.readers.ratings import USEFUL_WORDS
 from discreet.report.sheet import Sheet
 from discreet.scales.reported import parse_scale

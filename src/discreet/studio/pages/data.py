@@ -15,9 +15,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from discreet.choices import PlainDict, PlainMapping
 from discreet.errors import BadUsage
 from discreet.items.curves import BIN
-from discreet.plain import PlainDict, PlainMapping
 from discreet.report.drawings import draw_wright
 from discreet.report.pictures import WrightMap
 from discreet.report.plain import AnsweredItem

@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from discreet.choices import PlainDict, PlainMapping
 from discreet.errors import DiscreetError
-from discreet.plain import PlainDict, PlainMapping
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.balance import History
 from discreet.privacy.ledger.policy import Approver

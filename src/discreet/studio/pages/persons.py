@@ -12,9 +12,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.answers.responses import Responses
+from discreet.choices import PlainMapping
 from discreet.html import HtmlColumn
 from discreet.items.curves import BIN
-from discreet.plain import PlainMapping
 from discreet.report.model_findings import words_for
 from discreet.report.page import SCORE_COLUMNS, SHOWN, list_html_columns
 from discreet.report.plain import list_chosen

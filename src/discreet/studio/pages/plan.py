@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from discreet.choices import PlainDict, PlainMapping
 from discreet.coding.remedies import spell_command
 from discreet.errors import BadUsage
 from discreet.html import HtmlColumn
-from discreet.plain import PlainDict, PlainMapping
 from discreet.planning.plan import CLEARLY, ORDERED_GAP, Plan, list_beliefs, plan, plannable
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms import MECHANISMS

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.atomic import REPORT_FILE
+from discreet.choices import PlainDict
 from discreet.html import HtmlColumn
-from discreet.plain import PlainDict
 from discreet.report.raters import list_rater_values
 from discreet.studio.language import tell
 from discreet.studio.pages.calibrate import write_rated

@@ -14,9 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from discreet.choices import PlainDict, PlainMapping
 from discreet.errors import BadUsage, DiscreetError
 from discreet.html import HtmlColumn
-from discreet.plain import PlainDict, PlainMapping
 from discreet.planning.plan import Plan, make_plan, plan, plannable
 from discreet.planning.study import Setting
 from discreet.privacy.accounting import Neighbours

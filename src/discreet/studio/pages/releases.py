@@ -16,9 +16,9 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from discreet.atomic import RELEASE_FILES
+from discreet.choices import PlainMapping
 from discreet.errors import DiscreetError
 from discreet.html import HtmlColumn
-from discreet.plain import PlainMapping
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.balance import LedgerEntry
 from discreet.privacy.ledger.request import Request as Proposal

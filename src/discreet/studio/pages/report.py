@@ -12,10 +12,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.atomic import CALIBRATION_FILE, REPORT_FILE, TABLE_FILES, WORKBOOK_FILE
+from discreet.choices import PlainDict
 from discreet.html import HtmlColumn, write_page
 from discreet.items.curves import observed_curve
 from discreet.items.distractors import option_map
-from discreet.plain import PlainDict
 from discreet.report.diagnosis import Diagnosis
 from discreet.report.drawings import draw_categories, draw_curve, draw_options, draw_wright
 from discreet.report.model_findings import (

@@ -25,12 +25,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from discreet.choices import PlainDict, PlainMapping
 from discreet.coding.reading import Reading
 from discreet.coding.remedies import Detected, make_remedy
 from discreet.coding.values import BAD, MISSING_WORDS, score_value, spell
 from discreet.errors import BadResponses, Remedy
 from discreet.names import are_numbers, name_id, restore_ids, spell_path
-from discreet.plain import PlainDict, PlainMapping
 from discreet.tables.columns import LongPlan, find_role_names, list_column_names, plan_columns
 from discreet.tables.findings import DeclaredSource
 from discreet.tables.paths import explain_read_errors, limit_lines, open_bytes, settle_path

@@ -22,11 +22,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from discreet.choices import PlainMapping
 from discreet.coding.reading import Reading
 from discreet.coding.remedies import Detected
 from discreet.coding.values import BAD, MISSING, ValueScoring, score_value, spell, write_cell
 from discreet.errors import BadResponses, DiscreetWarning, MissingExtra, Remedy
-from discreet.plain import PlainMapping
 from discreet.tables.cells import clean_cell, make_column
 from discreet.tables.findings import detect_encoding, miscount
 from discreet.tables.paths import explain_read_errors, find_packing, open_bytes, read_encoded

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 from os import PathLike, fspath
 from typing import Any, Unpack
 
+from discreet.choices import PlainDict, PlainMapping
 from discreet.coding.keys import Key
 from discreet.coding.reading import SHEET, Reading, ReadingWords, check_words
 from discreet.coding.remedies import (
@@ -34,7 +35,6 @@ from discreet.errors import (
     Remedy,
     escape_controls,
 )
-from discreet.plain import PlainDict, PlainMapping
 from discreet.tables.columns import LongPlan, WidePlan, plan_columns
 from discreet.tables.dataset import is_query, names_database
 from discreet.tables.findings import Decision, Findings, merge_options

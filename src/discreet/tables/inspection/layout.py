@@ -14,10 +14,10 @@ from decimal import Decimal
 from itertools import chain, product
 from typing import Any
 
+from discreet.choices import PlainDict
 from discreet.coding.reading import Reading
 from discreet.coding.remedies import TableFinding, make_remedy
 from discreet.errors import Remedy
-from discreet.plain import PlainDict
 from discreet.tables.columns import LongPlan, plan_columns
 from discreet.tables.dataset import turn_rows
 from discreet.tables.findings import RATED, Findings

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from discreet.choices import PlainMapping
 from discreet.coding.reading import Reading
 from discreet.coding.remedies import join_remedies, make_remedy
 from discreet.coding.steps import (
@@ -45,7 +46,6 @@ from discreet.coding.values import (
     write_cell,
 )
 from discreet.errors import BadResponses, Remedy
-from discreet.plain import PlainMapping
 from discreet.tables.cells import match_cells, read_integers
 from discreet.tables.columns import LongPlan
 from discreet.tables.findings import Findings

@@ -20,11 +20,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+from discreet.choices import PlainMapping
 from discreet.coding.reading import Reading
 from discreet.coding.remedies import make_remedy
 from discreet.coding.values import MISSING_WORDS, spell, write_cell
 from discreet.errors import BadResponses
-from discreet.plain import PlainMapping
 from discreet.tables.cells import label_columns
 from discreet.tables.columns import (
     LongPlan,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from discreet.answers.pack import store_codes
-from discreet.plain import PlainMapping
+from discreet.choices import PlainMapping
 from discreet.privacy.mechanisms.totals import (
     GRID,
     MOMENT_GRID,
