@@ -1,5 +1,4 @@
 import csv
-import re
 from pathlib import Path
 
 import numpy as np
@@ -61,19 +60,13 @@ def test_lsat_standard_errors_are_within_five_percent_of_conditional_ones():
     assert fit(datasets.lsat(), method="refined").se == pytest.approx(known, rel=0.05)
 
 
-@pytest.mark.parametrize(
-    ("name", "load"),
-    [
-        ("LSAT", datasets.lsat),
-        ("UCI\nstudents", datasets.uci_student),
-        ("Three Grades", datasets.three_grades),
-    ],
-)
-def test_the_page_on_analysis_has_the_differences_of_two_methods(name, load):
-    page = (HERE.parent / "docs" / "rasch-analysis.md").read_text("utf-8")
-    by_pairs, exact = (fit(load(), method=method) for method in ("refined", "conditional"))
-    distance = np.abs(by_pairs.difficulty - exact.difficulty) / exact.se
-    assert re.search(rf"{distance.max():.2f}( standard errors)? on {name}\b", page)
+def test_the_page_on_analysis_has_the_differences_of_two_methods():
+    page = " ".join((HERE.parent / "docs" / "rasch-analysis.md").read_text("utf-8").split())
+    largest = []
+    for load in (datasets.lsat, datasets.uci_student, datasets.three_grades):
+        by_pairs, exact = (fit(load(), method=method) for method in ("refined", "conditional"))
+        largest.append((np.abs(by_pairs.difficulty - exact.difficulty) / exact.se).max())
+    assert f"{min(largest):.2f} to {max(largest):.2f} standard errors" in page
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -85,7 +85,8 @@ def test_a_rating_without_a_step_has_no_columns_and_no_score():
     design, _ = plan(ratings)
     keeps = np.ones(design.n_nodes, bool)
     keeps[design.first_node[1] : design.first_node[2]] = False
-    smaller = type(design)(**{**vars_of(design), "keeps_node": keeps})
+    held = design.held[: design.n_columns - (~keeps).sum()]
+    smaller = type(design)(**vars_of(design) | {"keeps_node": keeps, "held": held})
     pairs = smaller.pair(ratings, None)
     table = pairs.stack_columns()
     left_out = ratings.item == 1

@@ -156,7 +156,7 @@ def test_unused_categories_are_matched_before_scoring():
     estimate = discreet.fit(answers)
     found = score(answers, estimate)
     matched = np.column_stack([codes[:, 0], np.array([0, -1, 1, 2])[codes[:, 1]], codes[:, 2]])
-    assert found.score.tolist() == matched.sum(axis=1).tolist()
+    assert found.score.tolist() == codes.sum(axis=1).tolist()
     np.testing.assert_allclose(found.ability, abilities(matched, estimate.thresholds).ability)
 
 

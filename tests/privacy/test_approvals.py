@@ -16,7 +16,6 @@ import pytest
 import discreet
 from commandline import LSAT_ITEMS
 from commandline import discreet as run
-from discreet.cli.approvals import describe_request
 from discreet.coding.reading import ListedWords
 from discreet.datasets import lsat
 from discreet.errors import BadResponses, BadUsage, LedgerError, MissingExtra, NotAllowed
@@ -42,6 +41,7 @@ from discreet.publishing import delivery
 from discreet.publishing.bundle import seal_record
 from discreet.publishing.delivery import resume_release
 from discreet.publishing.notices import withdrawal_notice
+from discreet.publishing.requests import describe_request
 from discreet.publishing.spec import make_spec
 from refusals import refused
 

@@ -630,7 +630,7 @@ def test_paths_without_a_file_are_wrong_usage(write):
             {"layout": "tall"},
             "layout must be None or 'long' or 'wide' or 'transposed'; found 'tall'.",
         ),
-        ({"repeats": "all"}, "repeats must be 'error' or 'first' or 'last'; found 'all'."),
+        ({"repeats": "all"}, "repeats must be 'error' or 'first' or 'last' or 'sum'; found 'all'."),
         ({"one_means": "yes"}, "one_means must be 'right' or 'wrong'; found 'yes'."),
         ({"at_least": float("nan")}, "at_least must be a finite number; found nan."),
         (

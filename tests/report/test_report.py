@@ -220,7 +220,7 @@ def test_all_dependent_pairs_count_however_many_are_listed():
 def test_the_methods_text_has_the_numbers_of_the_estimate(broken):
     estimate, _ = broken
     page = write_diagnosis(diagnose_test(*broken))
-    text = page.split('id="methods-text">')[1].split("</blockquote>")[0]
+    text = page.split('id="methods-text" lang="en">')[1].split("</blockquote>")[0]
     assert f"{int(estimate.answers.sum()):,} answers of 400 persons to 26 items" in text
     assert "7 of the 26 items had no estimable difficulty" in text
     assert "estimated by conditional maximum likelihood" in text
@@ -397,7 +397,7 @@ def test_a_linked_report_says_what_was_linked_to_what_and_by_how_much(answers, t
     page = (out / "report.confidential.html").read_text()
     assert "<h1>Calibration of autumn on the scale of spring</h1>" in page
     assert "put on the scale of spring through 12 common items: +0.000 logits" in page
-    assert "mean zero" not in page.split('id="methods-text">')[1]
+    assert "mean zero" not in page.split('id="methods-text" lang="en">')[1]
     assert run("result", "report", out).code == 0
     assert (out / "report.confidential.html").read_text() == page
     again = run(

@@ -258,8 +258,11 @@ def _inspect(source: Any, words: PlainMapping) -> Reading | None:
 def holds_comparisons(source: Any) -> bool:
     """Say whether the columns of a table are those of votes between two objects."""
     from discreet.readers.comparisons import name_roles
+    from discreet.tables.dataset import is_query, names_database
     from discreet.tables.opener import read_tables
 
+    if is_query(source) or names_database(source):
+        return False
     roles = read_tables(source, lambda sources: name_roles(next(iter(sources)).names))
     is_row_of_two = {"left", "right"} <= roles and bool({"winner", "outcome"} & roles)
     return {"winner", "loser"} <= roles or is_row_of_two

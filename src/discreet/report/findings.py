@@ -415,7 +415,7 @@ def _check_groups(_: Estimate, study: Study) -> Iterator[Finding]:
         "ability",
         f"Differential item functioning: {name_some(names, limits.NAMED)}.",
         "Read these items for wording or content that only one group knows. Comparisons of "
-        "the groups should do without them, or split them by group (discreet dif --resolve).",
+        "the groups should do without them, or with them split by group.",
     )
 
 
