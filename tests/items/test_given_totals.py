@@ -142,3 +142,10 @@ def test_each_family_has_its_share_of_the_level():
     for kind in ("items", "pairs", "persons"):
         assert sum(one[kind] for one in alarms) <= 0.05 * 300
     assert is_chance(sum(max(one[k] for k in ("items", "pairs", "persons")) for one in alarms), 300)
+
+
+def test_fit_statistics_of_items_are_reached_directly():
+    answers = discreet.datasets.lsat()
+    fit = measure_fit(answers, discreet.fit(answers))
+    for name in ("infit", "outfit", "conditional_infit", "conditional_outfit"):
+        assert getattr(fit, name) is getattr(fit.items, name)

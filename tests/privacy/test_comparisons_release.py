@@ -170,6 +170,21 @@ def test_every_object_on_the_list_is_released_compared_or_not():
     }  # fmt: skip
 
 
+def test_a_budget_may_be_given_by_its_numbers():
+    data = made_votes().comparisons
+    words = {"items": data.items, "max_comparisons": 6, "noise": ExactNoise(SeededSource(3))}
+    budget = Budget(0.7, 1e-5, Neighbours.ADD_REMOVE)
+    whole = release_comparisons(data, budget, **words)
+    words |= {"noise": ExactNoise(SeededSource(3))}
+    parts = release_comparisons(
+        data, epsilon=0.7, delta=1e-5, neighbours=Neighbours.ADD_REMOVE, **words
+    )
+    assert parts.guarantee == whole.guarantee
+    assert (parts.strengths.strength == whole.strengths.strength).all()
+    with refused(BadUsage, "release_one_budget_give"):
+        release_comparisons(data, budget, epsilon=0.7, **words)
+
+
 @pytest.mark.parametrize("mechanism", ["net-wins", "win-pairs"])
 def test_with_a_generous_budget_the_release_is_near_the_confidential_ranking(mechanism):
     made = made_votes(judges=3000)

@@ -47,6 +47,16 @@ def compare(answers, seed=1, epsilon=1.0, names=("de", "fr"), **words):
     return discreet.release_dif(answers, epsilon=epsilon, noise=noise, **{"items": ITEMS, **words})
 
 
+def test_few_persons_have_wide_errors_and_no_runaway_differences():
+    """300 persons a group: noise is larger than what their answers say, and the errors say so."""
+    few = [compare(draw(seed, each=300, effect=0), seed) for seed in range(6)]
+    z = np.array([dif.difference / dif.se for dif in few])
+    assert 0.5 < np.sqrt(np.mean(z**2)) < 1.2
+    assert max(np.median(dif.se) for dif in few) < 5
+    assert max(np.abs(dif.difference).max() for dif in few) < 10
+    assert not any((dif.p_adjusted < 0.05).any() for dif in few)
+
+
 def test_a_difference_is_found_where_it_is_and_nowhere_else():
     dif = compare(draw(3, effect=0.8))
     assert (dif.reference, dif.groups) == ("de", ("fr",))

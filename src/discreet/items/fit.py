@@ -197,6 +197,7 @@ class Reliability(Tabular):
 class FitStatistics(Tabular):
     """Fit of items and persons, and the reliability of both. Confidential.
 
+    ``infit``, ``outfit``, ``conditional_infit`` and ``conditional_outfit`` are those of the items.
     ``categories`` is there where some item has more than one step.
 
     Examples
@@ -217,6 +218,22 @@ class FitStatistics(Tabular):
     unexpected: UnexpectedAnswers
     warnings: tuple[FitWarning, ...] = ()
     categories: CategoryFit | None = None
+
+    @property
+    def infit(self) -> FloatArray:
+        return self.items.infit
+
+    @property
+    def outfit(self) -> FloatArray:
+        return self.items.outfit
+
+    @property
+    def conditional_infit(self) -> FloatArray:
+        return self.items.conditional_infit
+
+    @property
+    def conditional_outfit(self) -> FloatArray:
+        return self.items.conditional_outfit
 
     def to_dict(self) -> Columns:
         """Reliability of persons and of items, one row each; items and persons have their own."""

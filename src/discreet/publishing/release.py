@@ -366,10 +366,13 @@ def release_means(
 
 def release_comparisons(
     data: Comparisons | str | PathLike[str] | Any,
-    budget: Budget,
+    budget: Budget | None = None,
     *,
     items: Sequence[str],
     max_comparisons: int,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    neighbours: Relation | None = None,
     judges: int | Iterable[object] | None = None,
     mechanism: ComparisonMechanism | CompleteMechanism = "auto",
     ledger: AnyLedger | None = None,
@@ -391,8 +394,8 @@ def release_comparisons(
     data
         Comparisons, or a file or data frame with them. Comparisons of objects that are not on the
         list are ignored; a judge with no others still counts.
-    budget
-        Epsilon, delta and the neighbouring relation.
+    budget, epsilon, delta, neighbours
+        Epsilon, delta and the neighbouring relation, as for :func:`discreet.release`.
     items
         The public list of objects; the release keeps its order. Objects that nobody compared
         are fine. Never the data's own list, which names an object that only one judge saw.
@@ -425,17 +428,15 @@ def release_comparisons(
     Examples
     --------
     >>> import numpy as np
-    >>> from discreet import Budget, simulate_comparisons
+    >>> from discreet import simulate_comparisons
     >>> votes = simulate_comparisons(500, 10, 5, rng=np.random.default_rng(1)).comparisons
     >>> objects = [f"object {number}" for number in range(10)]
-    >>> released = release_comparisons(
-    ...     votes, Budget(epsilon=1.0), items=objects, max_comparisons=5
-    ... )
+    >>> released = release_comparisons(votes, epsilon=1.0, items=objects, max_comparisons=5)
     >>> released.guarantee.unit
     "one judge's whole set of comparisons"
     """
     spec = make_spec(
-        budget,
+        make_budget(budget, epsilon, delta, neighbours),
         kind="comparisons",
         items=items,
         max_answers=max_comparisons,

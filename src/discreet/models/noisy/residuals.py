@@ -472,8 +472,9 @@ def fit_released_rounds(
     )
 
 
-#: Steps from the difficulties of all to those of a group.
-GROUP_STEPS = 3
+#: Steps from the difficulties of all to those of a group. Where the mean variance of a group's
+#: difficulties is beyond the limit, noise would carry further steps away, so that one stands.
+GROUP_STEPS, FIRM_VARIANCE = 3, 0.03
 
 #: What linear steps leave out grows with the variance: the share of it for each unit of variance
 #: (measured; experiments/calibration/private_dif.py).
@@ -506,7 +507,12 @@ def fit_without_prior(
         gain = np.linalg.solve(expected.covariance + noise, expected.slope).T
         precision = gain @ expected.slope
         held = precision + np.trace(precision) / len(start) ** 2  # the mean is held at zero
+        covariance = centre_covariance(np.linalg.inv(held))
         step = -np.linalg.solve(held, gain @ (observed - expected.sums))
-        difficulty = difficulty + np.clip(step - step.mean(), -LONGEST_STEP, LONGEST_STEP)
-    covariance = centre_covariance(np.linalg.inv(held))
-    return difficulty, covariance * (1 + SECOND_ORDER * float(np.mean(np.diag(covariance))))
+        step -= step.mean()
+        variance = float(np.mean(np.diag(covariance)))
+        if difficulty is start and variance > FIRM_VARIANCE:
+            difficulty = start + step
+            break
+        difficulty = difficulty + np.clip(step, -LONGEST_STEP, LONGEST_STEP)
+    return difficulty, covariance * (1 + SECOND_ORDER * variance)
