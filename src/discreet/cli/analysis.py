@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from discreet.choices import Adjustment, DifTest, PlainDict, ScoreMethod
 from discreet.cli.answers import (
-    AnswersFile,
     ReadingOptions,
     WeightOptions,
     list_rating_words,
@@ -17,7 +16,6 @@ from discreet.cli.answers import (
     split_names,
 )
 from discreet.cli.calibrations import (
-    ScaleText,
     add_scaled,
     check_method,
     name_scale,
@@ -25,7 +23,7 @@ from discreet.cli.calibrations import (
     read_wanted,
     stored_scale,
 )
-from discreet.cli.options import AsJson, KeepCategories, Method, ResultOptions, flag, option
+from discreet.cli.options import ResultOptions
 from discreet.cli.output import (
     conclude,
     confidential,
@@ -61,10 +59,10 @@ LABELS_FILE = "mislabelled.confidential.csv"
 
 
 def mislabelled(
-    file: AnswersFile,
+    file: str,
     *,
-    level: Annotated[float, option("P", "Expected share of sound items among the flagged.")] = 0.05,
-    method: Method = "refined",
+    level: float = 0.05,
+    method: str = "refined",
     output: ResultOptions,
     reading: ReadingOptions,
 ) -> None:
@@ -98,37 +96,15 @@ def _print_suspects(screen: Mislabelled) -> None:
 
 
 def score(
-    file: AnswersFile,
+    file: str,
     *,
-    calibration: Annotated[
-        Path,
-        option(
-            "CALIBRATION",
-            "What `fit --out`, `release` or `bank` wrote (file or folder), or a Winsteps IFILE.",
-            "--with",
-        ),
-    ],
-    method: Annotated[
-        ScoreMethod | None,
-        flag("warm: weighted likelihood. ml: no number for extreme scores. posterior: its mean."),
-    ] = None,
-    plausible: Annotated[
-        int,
-        option(
-            "K",
-            "Draw K plausible values per person, at most 1,000: for statistics of groups.",
-            min=0,
-            max=1_000,
-        ),
-    ] = 0,
-    regress: Annotated[
-        str, option("COLS", "Abilities may depend on these columns, such as grade,sex.")
-    ] = "",
-    means: Annotated[
-        str | None, option("COL", "Also estimate the mean ability of each group of this column.")
-    ] = None,
-    seed: Annotated[int, option("S", "Random seed of the plausible values.", min=0)] = 0,
-    scale: ScaleText = None,
+    calibration: Path,
+    method: ScoreMethod | None = None,
+    plausible: int = 0,
+    regress: str = "",
+    means: str | None = None,
+    seed: int = 0,
+    scale: str | None = None,
     output: ResultOptions,
     weights: WeightOptions,
     reading: ReadingOptions,
@@ -248,37 +224,21 @@ def _print_scores(
 class DifOptions:
     """How groups are compared: keywords of :func:`discreet.find_dif`."""
 
-    test: Annotated[
-        DifTest,
-        flag(
-            "wald: calibrate groups apart. mantel-haenszel: compare equal scores. "
-            "likelihood-ratio: split the item."
-        ),
-    ] = "wald"
-    anchors: Annotated[
-        str, option("ITEMS", "Items without DIF that hold the scale: a,b,c. Default: found.")
-    ] = ""
-    reference: Annotated[
-        str | None, option("GROUP", "Compare the others with this one. Default: the largest.")
-    ] = None
-    adjustment: Annotated[Adjustment, flag("How p-values allow for the number of items.")] = (
-        "benjamini-hochberg"
-    )
-    level: Annotated[float, option("P", "Flag items with a p-value below P, 0 to 1.")] = 0.05
-    by_step: Annotated[
-        bool, flag("Compare every step of the items instead of their locations.", "--by-step")
-    ] = False
-    keep_categories: KeepCategories = False
-    method: Method = "auto"
+    test: DifTest = "wald"
+    anchors: str = ""
+    reference: str | None = None
+    adjustment: Adjustment = "benjamini-hochberg"
+    level: float = 0.05
+    by_step: bool = False
+    keep_categories: bool = False
+    method: str = "auto"
 
 
 def dif(
-    file: AnswersFile,
+    file: str,
     *,
     options: DifOptions,
-    resolve: Annotated[
-        bool, flag("Split items that differ by group, calibrate again, compare again.", "--resolve")
-    ] = False,
+    resolve: bool = False,
     output: ResultOptions,
     weights: WeightOptions,
     reading: ReadingOptions,
@@ -396,13 +356,7 @@ def _print_differences(group: str, table: DifTable) -> None:
 
 
 def compare_testlets(
-    file: AnswersFile,
-    *,
-    testlets: Annotated[
-        Path, option("TABLE", "Which items belong together: columns item and testlet.")
-    ],
-    as_json: AsJson = False,
-    reading: ReadingOptions,
+    file: str, *, testlets: Path, as_json: bool = False, reading: ReadingOptions
 ) -> None:
     """Measure how much items that belong together overstate reliability. Confidential."""
     responses = read_answers(file, reading)

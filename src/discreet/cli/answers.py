@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from discreet.choices import (
     Blank,
@@ -27,7 +27,6 @@ from discreet.choices import (
     WeightingName,
     WinnerSide,
 )
-from discreet.cli.options import AsJson, Force, argument, flag, option
 from discreet.cli.output import (
     check_writable,
     conclude,
@@ -38,7 +37,6 @@ from discreet.cli.output import (
     working,
 )
 from discreet.errors import BadUsage, hide_passwords, looks_like_address
-from discreet.tables.options import READING_FIELDS
 
 if TYPE_CHECKING:
     from discreet.answers.comparisons import Comparisons
@@ -60,24 +58,16 @@ DISK = ("disk", "duckdb")
 Name = str | None
 
 
-def declared(name: str, about: str = "") -> Any:
-    """Return the option of a field of :class:`~discreet.coding.reading.Reading`."""
-    entry = READING_FIELDS[name]
-    text = about or entry.about
-    names = (" /--no-header",) if name == "header" else ()
-    return option(entry.metavar, text, *names) if entry.metavar else flag(text, *names)
-
-
 @dataclass(frozen=True)
 class TableOptions:
     """How to read any table, of answers or of comparisons."""
 
     PANEL: ClassVar[str] = "Reading the file"
 
-    repeats: Annotated[Repeats, declared("repeats")] = "error"
-    sheet: Annotated[list[str] | None, declared("sheet")] = None
-    delimiter: Annotated[Name, declared("delimiter")] = None
-    header: Annotated[bool, declared("header")] = True
+    repeats: Repeats = "error"
+    sheet: list[str] | None = None
+    delimiter: Name = None
+    header: bool = True
 
 
 @dataclass(frozen=True)
@@ -86,29 +76,21 @@ class ReleaseReading(TableOptions):
 
     RARE: ClassVar[tuple[str, ...]] = ("ignore", "group", "order_by", "one_means", "header")
 
-    layout: Annotated[TableLayout | None, declared("layout")] = None
-    person: Annotated[Name, declared("person")] = None
-    item: Annotated[Name, declared("item")] = None
-    response: Annotated[Name, declared("response")] = None
-    ignore: Annotated[list[str] | None, declared("ignore")] = None
-    group: Annotated[list[str] | None, declared("group")] = None
-    order_by: Annotated[Name, declared("order_by")] = None
-    one_means: Annotated[OneMeans, declared("one_means")] = "right"
-    at_least: Annotated[float | None, declared("at_least")] = None
-    missing: Annotated[str, declared("missing")] = ""
-    key: Annotated[Name, declared("key")] = None
-    invalid: Annotated[Invalid, declared("invalid")] = "error"
-    model: Annotated[
-        Model,
-        declared("model", "Model of items with steps: partial-credit (taken by auto) or "
-                 "rating-scale. A list without steps has the model rasch."),
-    ] = "auto"  # fmt: skip
-    lowest: Annotated[
-        int | None,
-        declared("lowest", "The lowest category, as the data writes it (default 0). It is not "
-                 "detected."),
-    ] = None  # fmt: skip
-    reverse: Annotated[str, declared("reverse")] = ""
+    layout: TableLayout | None = None
+    person: Name = None
+    item: Name = None
+    response: Name = None
+    ignore: list[str] | None = None
+    group: list[str] | None = None
+    order_by: Name = None
+    one_means: OneMeans = "right"
+    at_least: float | None = None
+    missing: str = ""
+    key: Name = None
+    invalid: Invalid = "error"
+    model: Model = "auto"
+    lowest: int | None = None
+    reverse: str = ""
 
 
 @dataclass(frozen=True)
@@ -117,49 +99,34 @@ class ReadingOptions(ReleaseReading):
 
     RARE: ClassVar[tuple[str, ...]] = ()
 
-    model: Annotated[Model, declared("model")] = "auto"
-    lowest: Annotated[int | None, declared("lowest")] = None
-    steps: Annotated[str, declared("steps")] = ""
-    merge: Annotated[list[str] | None, declared("merge")] = None
-    skip_rows: Annotated[int, declared("skip_rows")] = 0
-    header_rows: Annotated[int, declared("header_rows")] = 1
-    blank: Annotated[Blank, declared("blank")] = "missing"
-    filter: Annotated[Name, declared("filter")] = None
-    drop_rows: Annotated[str, declared("drop_rows")] = ""
-    key_row: Annotated[Name, declared("key_row")] = None
-    keep: Annotated[list[str] | None, declared("keep")] = None
-    categories: Annotated[list[str] | None, declared("categories")] = None
+    model: Model = "auto"
+    lowest: int | None = None
+    steps: str = ""
+    merge: list[str] | None = None
+    skip_rows: int = 0
+    header_rows: int = 1
+    blank: Blank = "missing"
+    filter: Name = None
+    drop_rows: str = ""
+    key_row: Name = None
+    keep: list[str] | None = None
+    categories: list[str] | None = None
 
 
 @dataclass(frozen=True)
 class Columns(TableOptions):
     """How to read a table of comparisons."""
 
-    judge: Annotated[Name, option("COL", "The column with the judge ids.")] = None
-    winner: Annotated[Name, option("COL", "The column with the preferred object.")] = None
-    loser: Annotated[Name, option("COL", "The column with the other object.")] = None
-    left: Annotated[Name, option("COL", "The column with the first object.")] = None
-    right: Annotated[Name, option("COL", "The column with the second object.")] = None
-    outcome: Annotated[Name, option("COL", "The column that says which one was preferred.")] = None
-    ties: Annotated[
-        Ties,
-        flag(
-            "When neither was preferred: stop, leave out, count by Davidson's model, or as half a "
-            "win for each, which shrinks differences."
-        ),
-    ] = "error"
-    one_means: Annotated[
-        WinnerSide | None, flag("Which object won where a column of winners holds 1.")
-    ] = None
-    covariates: Annotated[
-        list[str] | None,
-        option(
-            "COL", "By how much the left one (or the winner) has more of something; repeatable."
-        ),
-    ] = None
-    unit: Annotated[
-        PrivacyUnit, flag("Of a release. vote: no judges are known, one vote is protected.")
-    ] = "judge"
+    judge: Name = None
+    winner: Name = None
+    loser: Name = None
+    left: Name = None
+    right: Name = None
+    outcome: Name = None
+    ties: Ties = "error"
+    one_means: WinnerSide | None = None
+    covariates: list[str] | None = None
+    unit: PrivacyUnit = "judge"
 
 
 @dataclass(frozen=True)
@@ -168,9 +135,9 @@ class Limits:
 
     PANEL: ClassVar[str] = "Large data"
 
-    engine: Annotated[str, option("NAME", "auto, memory or disk (any size).")] = "auto"
-    memory: Annotated[float, option("GB", "Out of core: memory for answers, in GB.")] = 1.0
-    spill: Annotated[Path | None, option("DIR", "Out of core: folder for temporary files.")] = None
+    engine: str = "auto"
+    memory: float = 1.0
+    spill: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -186,19 +153,11 @@ class WeightOptions:
 
     PANEL: ClassVar[str] = "Sampling weights"
 
-    weight: Annotated[
-        Name, option("COL", "Column with sampling weights; weight 0 is outside the domain.")
-    ] = None
-    strata: Annotated[Name, option("COL", "With --weight: column with the strata.")] = None
-    cluster: Annotated[
-        Name, option("COL", "With --weight: primary sampling units, such as schools.")
-    ] = None
-    replicates: Annotated[
-        Name, option("COLS", 'With --weight: replicate weights, such as "repwt*".')
-    ] = None
-    replication: Annotated[
-        Name, option("KIND", "How --replicates were made: jk1, jk2, brr or fay:K.")
-    ] = None
+    weight: Name = None
+    strata: Name = None
+    cluster: Name = None
+    replicates: Name = None
+    replication: Name = None
 
     @property
     def stated(self) -> dict[str, str]:
@@ -217,16 +176,9 @@ class RoutingOptions:
 
     PANEL: ClassVar[str] = "Multistage tests"
 
-    routing: Annotated[
-        Path | None,
-        option("FILE", "Rules: a CSV with path, module, from, to (or total_from, total_to)."),
-    ] = None
-    modules: Annotated[
-        Path | None, option("FILE", "With --routing: a CSV with module and item.")
-    ] = None
-    skipped: Annotated[
-        Skipped, flag("With --routing: a missing answer in a module that decided the path.")
-    ] = "refuse"
+    routing: Path | None = None
+    modules: Path | None = None
+    skipped: Skipped = "refuse"
 
     def read(self) -> RoutingDesign | None:
         """Return the design; None where none is stated."""
@@ -245,41 +197,16 @@ class RaterOptions:
 
     PANEL: ClassVar[str] = "Ratings by raters"
 
-    rater: Annotated[
-        str | None, option("COL", "Column with the raters; the table has one rating per row.")
-    ] = None
-    facet: Annotated[
-        list[str] | None,
-        option("COL", "Column with a further facet, such as a task (may be repeated)."),
-    ] = None
-    structure: Annotated[
-        str | None, option("TERMS", 'Terms whose sum is a threshold (default "item:step + rater").')
-    ] = None
-    within: Annotated[
-        Literal["auto", "item", "none"],
-        option(
-            "KIND",
-            "auto, item (compare ratings of the same person and item) or none (all of a person).",
-        ),
-    ] = "auto"
-    drift_over: Annotated[
-        str | None, option("COL", "Column with periods: test whether severities change over them.")
-    ] = None
+    rater: str | None = None
+    facet: list[str] | None = None
+    structure: str | None = None
+    within: Literal["auto", "item", "none"] = "auto"
+    drift_over: str | None = None
 
     @property
     def facets(self) -> list[str]:
         """All facets, the rater first."""
         return [*([self.rater] if self.rater else []), *(self.facet or [])]
-
-
-AnswersFile = Annotated[
-    str,
-    argument("FILE", "The answers: CSV, Excel, SPSS, Stata, SAS, Parquet or JSONL; long or wide."),
-]
-
-ComparisonsFile = Annotated[
-    str, argument("FILE", "The comparisons: CSV, TSV or Parquet, also .gz.")
-]
 
 
 def plan_reading(reading: ReleaseReading) -> Reading:
@@ -495,38 +422,16 @@ def read_votes(file: str, columns: Columns) -> Comparisons:
         return read_comparisons(file, **vars(columns))
 
 
-Source = Annotated[
-    str,
-    argument(
-        "SOURCE",
-        "A file, folder or pattern, a database (FILE::TABLE, postgresql://...::TABLE), or a query.",
-    ),
-]
-CountsFile = Annotated[Path, option("FILE", "Where the counts go (confidential).", "--out")]
-Kept = Annotated[
-    Path | None, option("DIR", "Out of core: keep partial counts, and go on from them if stopped.")
-]
-
-
-Folds = Annotated[
-    int, option("N", "Count persons in N folds, for standard errors from counts alone (try 32).")
-]
-PairWeighting = Annotated[
-    WeightingName | None,
-    flag("How persons are weighted. Default: not, but in folds as the method refined does."),
-]
-
-
 def counts(
-    source: Source,
+    source: str,
     *,
-    out: CountsFile,
+    out: Path,
     limits: Limits,
-    folds: Folds = 0,
-    weighting: PairWeighting = None,
-    checkpoint: Kept = None,
-    force: Force = False,
-    as_json: AsJson = False,
+    folds: int = 0,
+    weighting: WeightingName | None = None,
+    checkpoint: Path | None = None,
+    force: bool = False,
+    as_json: bool = False,
     reading: ReadingOptions,
 ) -> None:
     """Count pairs of answers of any size and save them. The file is confidential."""
@@ -555,13 +460,7 @@ def counts(
     _save(say_folds(pair_counts, tally), out, as_json=as_json)
 
 
-def merge(
-    files: Annotated[list[Path], argument("FILES", "Files of counts.")],
-    *,
-    out: CountsFile,
-    force: Force = False,
-    as_json: AsJson = False,
-) -> None:
+def merge(files: list[Path], *, out: Path, force: bool = False, as_json: bool = False) -> None:
     """Add counts of different persons: shards, days, institutions. Stays confidential."""
     from discreet.counts import PairCounts, merge_counts
     from discreet.tables.paths import settle_path

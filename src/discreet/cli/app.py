@@ -11,7 +11,7 @@ from functools import cache
 from importlib.util import find_spec
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from typer.main import get_command
@@ -27,7 +27,7 @@ from discreet.cli import (
     release,
     simulate,
 )
-from discreet.cli.options import PanelGroup, add_family, argument, flag, option, register, spread
+from discreet.cli.options import PanelGroup, add_family, register, spread
 from discreet.cli.output import (
     BY_SIGNAL,
     INTERRUPTED,
@@ -68,20 +68,7 @@ NEEDED = ("starlette", "uvicorn", "python_multipart")
 
 
 def studio(
-    file: Annotated[
-        Path | None, argument("FILE", "Answers to begin with; without it the page asks for them.")
-    ] = None,
-    *,
-    port: Annotated[
-        int, option("N", "Port on this machine (default: a free one).", min=0, max=65535)
-    ] = 0,
-    browser: Annotated[
-        bool, flag("Print the address and open no browser.", " /--no-browser")
-    ] = True,
-    keep: Annotated[
-        Path | None,
-        option("DIR", "Where ledgers and releases are kept (default: discreet in your home)."),
-    ] = None,
+    file: Path | None = None, *, port: int = 0, browser: bool = True, keep: Path | None = None
 ) -> None:
     """Work in the browser: answers, calibration, release. Nothing leaves this machine."""
     if not all(map(find_spec, NEEDED)):

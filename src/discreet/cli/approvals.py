@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from discreet.atomic import write_text
 from discreet.cli.answers import Columns, ReleaseReading
-from discreet.cli.options import Force, Language, argument, flag, option
+from discreet.cli.options import Language
 from discreet.cli.output import check_writable, drop_output, note, say, say_field, say_lines
 from discreet.cli.release import ComparisonStudy, ReleaseStudy, ReleaseTerms, need, state_release
 from discreet.errors import BadUsage
@@ -22,19 +22,16 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger.request import Request
     from discreet.publishing.spec import ReleaseSpec
 
-NewRequest = Annotated[Path, option("FILE", "The new request.")]
-Secret = Annotated[Path | None, option("FILE", "File with the key's passphrase, or /dev/stdin.")]
-
 
 def propose(
-    *, study: ReleaseStudy, terms: ReleaseTerms, out: NewRequest, reading: ReleaseReading
+    *, study: ReleaseStudy, terms: ReleaseTerms, out: Path, reading: ReleaseReading
 ) -> None:
     """Write down a release for others to approve. No data is touched."""
     write_request(state_release(terms, study, reading), terms.ledger, out)
 
 
 def propose_ranking(
-    *, terms: ReleaseTerms, study: ComparisonStudy, out: NewRequest, reading: Columns
+    *, terms: ReleaseTerms, study: ComparisonStudy, out: Path, reading: Columns
 ) -> None:
     """Write down a release of comparisons for others to approve. No data is touched."""
     write_request(state_release(terms, study, reading), terms.ledger, out)
@@ -60,15 +57,7 @@ def print_request(request: Request) -> None:
 
 
 def approve(
-    request: Annotated[Path, argument("REQUEST", "What `discreet steward propose` wrote.")],
-    *,
-    signing_key: Annotated[
-        Path | None,
-        option(
-            "FILE", "Your key, from `discreet steward key`. Without it the request is only shown."
-        ),
-    ] = None,
-    passphrase_file: Secret = None,
+    request: Path, *, signing_key: Path | None = None, passphrase_file: Path | None = None
 ) -> None:
     """Show a request completely, then sign it. Read it first: what is signed can be released."""
     from discreet.privacy.ledger.request import Request, make_fingerprint, read_passphrase
@@ -95,14 +84,7 @@ def approve(
         say("Nothing was signed: that needs --signing-key FILE.")
 
 
-def make_key(
-    file: Annotated[Path, argument("FILE", "The signing key; keep it to yourself.")],
-    *,
-    show: Annotated[
-        bool, flag("Show the public key of a signing key that exists.", "--show")
-    ] = False,
-    passphrase_file: Secret = None,
-) -> None:
+def make_key(file: Path, *, show: bool = False, passphrase_file: Path | None = None) -> None:
     """Make a signing key and print its public key, which goes into the ledger."""
     from discreet.privacy.ledger.request import (
         make_fingerprint,
@@ -119,17 +101,13 @@ def make_key(
 
 
 def change_approver(
-    file: Annotated[Path, argument("LEDGER", "The ledger.")],
-    name: Annotated[str | None, argument("NAME", "The approver.")] = None,
+    file: Path,
+    name: str | None = None,
     *,
-    public_key: Annotated[
-        str, option("KEY", "The approver's public key, from `discreet steward key`, or its file.")
-    ] = "",
-    retire: Annotated[bool, flag("Retire the approver's key.", "--retire")] = False,
-    propose: Annotated[
-        Path | None, option("FILE", "Write a request for this, for the present approvers to sign.")
-    ] = None,
-    request: Annotated[Path | None, option("FILE", "Carry out such a request.")] = None,
+    public_key: str = "",
+    retire: bool = False,
+    propose: Path | None = None,
+    request: Path | None = None,
 ) -> None:
     """Enter an approver's key. The first are entered freely, later ones need approval."""
     from discreet.privacy.ledger import Ledger
@@ -178,25 +156,18 @@ def _check_new(path: Path) -> None:
         raise BadUsage(f"{path} exists already, and a request is never overwritten. Name another.")
 
 
-Notice = Annotated[
-    Path | None,
-    option("FILE", "Where the notice goes: .md for Markdown, .html for a page.", "--out"),
-]
 #: Both names of why.
 REASON = ("--reason", "--because")
-Spoken = Annotated[Language | None, flag("Language of the notice. Default: that of the release.")]
 
 
 def correct(
-    bundle: Annotated[Path, argument("DIR", "The earlier release.")],
+    bundle: Path,
     *,
-    by: Annotated[Path, option("DIR", "The later release, which says that it supersedes it.")],
-    reason: Annotated[
-        str, option("TEXT", "Why. Default: what the later release says.", *REASON)
-    ] = "",
-    language: Spoken = None,
-    out: Notice = None,
-    force: Force = False,
+    by: Path,
+    reason: str = "",
+    language: Language | None = None,
+    out: Path | None = None,
+    force: bool = False,
 ) -> None:
     """Write the notice that a release was corrected by a later one."""
     from discreet.publishing.notices import correction_notice
@@ -206,12 +177,12 @@ def correct(
 
 
 def withdraw(
-    bundle: Annotated[Path, argument("DIR", "The release.")],
+    bundle: Path,
     *,
-    reason: Annotated[str, option("TEXT", "Why it is withdrawn.", *REASON)],
-    language: Spoken = None,
-    out: Notice = None,
-    force: Force = False,
+    reason: str,
+    language: Language | None = None,
+    out: Path | None = None,
+    force: bool = False,
 ) -> None:
     """Write the notice that a release is withdrawn. What was spent stays spent."""
     from discreet.publishing.notices import withdrawal_notice

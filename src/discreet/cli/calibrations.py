@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from discreet.atomic import CALIBRATION_FILE, ESTIMATE_FILE, PRIVACY_FILE
 from discreet.choices import PlainDict
-from discreet.cli.options import option
 from discreet.cli.output import note, print_columns
 from discreet.errors import BadUsage
 from discreet.hints import check_choice_name
@@ -25,16 +24,6 @@ if TYPE_CHECKING:
     from discreet.choices import Method
     from discreet.results.estimate import Estimate
     from discreet.scales.reported import Scale, ScaleTarget
-
-ScaleText = Annotated[
-    str | None,
-    option(
-        "SCALE",
-        "Also report on a scale: mean and SD of the persons (500,100), or two points "
-        "(0=500,1=600).",
-        "--scale",
-    ),
-]
 
 
 def read_wanted(text: str | None) -> Scale | ScaleTarget | None:

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import typer
 
@@ -27,7 +27,6 @@ from discreet.atomic import (
 )
 from discreet.choices import PlainDict
 from discreet.cli.answers import (
-    AnswersFile,
     Limits,
     RaterOptions,
     ReadingOptions,
@@ -40,7 +39,6 @@ from discreet.cli.answers import (
     read_answers,
 )
 from discreet.cli.calibrations import (
-    ScaleText,
     check_method,
     print_calibration,
     read_anchors,
@@ -49,17 +47,7 @@ from discreet.cli.calibrations import (
     title_of,
     write_calibration,
 )
-from discreet.cli.options import (
-    AsJson,
-    Force,
-    KeepCategories,
-    Method,
-    ResultOptions,
-    Title,
-    argument,
-    flag,
-    option,
-)
+from discreet.cli.options import ResultOptions
 from discreet.cli.output import (
     check_writable,
     conclude,
@@ -90,31 +78,16 @@ PUBLIC_FILE = "report.html"
 PAPER_FILES = {"word": "tables.confidential.docx", "markdown": "tables.confidential.md"}
 SHEETS_FILE = "item_sheets.confidential.html"
 
-Regularisation = Annotated[
-    float,
-    option(
-        "A",
-        "Add A persons to both directions of every compared pair. Pulls items together.",
-        min=0.0,
-    ),
-]
-
 
 def fit(
-    file: AnswersFile,
+    file: str,
     *,
-    method: Method = "auto",
-    regularisation: Regularisation = 0.0,
-    anchors: Annotated[
-        Path | None,
-        option(
-            "FILE",
-            "Hold these difficulties: a CSV with item and difficulty, a calibration or a bank.",
-        ),
-    ] = None,
-    keep_categories: KeepCategories = False,
-    scale: ScaleText = None,
-    title: Title = None,
+    method: str = "auto",
+    regularisation: float = 0.0,
+    anchors: Path | None = None,
+    keep_categories: bool = False,
+    scale: str | None = None,
+    title: str | None = None,
     output: ResultOptions,
     raters: RaterOptions,
     routes: RoutingOptions,
@@ -322,10 +295,10 @@ def _write_study(folder: Path, report: RatingReport) -> list[Path]:
 
 
 def check(
-    file: AnswersFile,
+    file: str,
     *,
-    method: Method = "auto",
-    as_json: AsJson = False,
+    method: str = "auto",
+    as_json: bool = False,
     raters: RaterOptions,
     reading: ReadingOptions,
 ) -> None:
@@ -425,31 +398,15 @@ def _write_number(value: float | None) -> str:
 
 
 def report(
-    source: Annotated[
-        str,
-        argument(
-            "DIR_OR_FILE",
-            "A release, a folder of `fit --out`, or answers (which are calibrated first).",
-        ),
-    ],
+    source: str,
     *,
-    method: Method = "auto",
-    out: Annotated[
-        Path | None,
-        option(
-            "DIR", "Where the page goes: by default the given folder, for answers the current one."
-        ),
-    ] = None,
-    tables: Annotated[
-        Literal["word", "markdown"] | None,
-        flag("Also write tables and methods for a paper, in APA form."),
-    ] = None,
-    item_sheets: Annotated[
-        bool, flag("Also write a page with a sheet per item, for item writers.", "--item-sheets")
-    ] = False,
-    scale: ScaleText = None,
-    title: Title = None,
-    force: Force = False,
+    method: str = "auto",
+    out: Path | None = None,
+    tables: Literal["word", "markdown"] | None = None,
+    item_sheets: bool = False,
+    scale: str | None = None,
+    title: str | None = None,
+    force: bool = False,
     reading: ReadingOptions,
 ) -> None:
     """Write the HTML report: public for a release, confidential for a calibration."""

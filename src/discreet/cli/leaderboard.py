@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from discreet.choices import PairMethod
-from discreet.cli.answers import AnswersFile, ReadingOptions, list_stated
-from discreet.cli.options import ResultOptions, Title, flag, option
+from discreet.cli.answers import ReadingOptions, list_stated
+from discreet.cli.options import ResultOptions
 from discreet.cli.output import conclude, confidential, list_rows, print_columns, say, working
 from discreet.errors import BadUsage
 
@@ -19,23 +19,14 @@ FILES = (PAGE_FILE, MARKDOWN_FILE, TABLE_FILE, PAIRS_FILE)
 
 
 def leaderboard(
-    file: AnswersFile,
+    file: str,
     *,
-    cluster: Annotated[
-        str | None,
-        option("COL", "Column with what questions share, such as a passage: clusters of errors."),
-    ] = None,
-    pass_at: Annotated[
-        str, option("K", "Also estimate pass@K, as in 1,5: one of K samples is right.")
-    ] = "",
-    graded: Annotated[
-        bool, flag("Answers are scores from 0 to 1, whose means follow the model.", "--graded")
-    ] = False,
-    method: Annotated[PairMethod, flag("refined: pairwise likelihood. spectral: a chain.")] = (
-        "refined"
-    ),
-    level: Annotated[float, option("P", "Probability that all rank ranges hold.")] = 0.95,
-    title: Title = None,
+    cluster: str | None = None,
+    pass_at: str = "",
+    graded: bool = False,
+    method: PairMethod = ("refined"),
+    level: float = 0.95,
+    title: str | None = None,
     output: ResultOptions,
     reading: ReadingOptions,
 ) -> None:

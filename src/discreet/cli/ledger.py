@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.atomic import check_place, write_text
 from discreet.choices import PlainDict, PlainMapping, Relation
@@ -19,7 +19,7 @@ from discreet.cli.answers import (
     split_names,
 )
 from discreet.cli.approvals import print_approvers
-from discreet.cli.options import AsJson, Delta, Epsilon, Force, Language, argument, flag, option
+from discreet.cli.options import Language
 from discreet.cli.output import (
     check_writable,
     list_rows,
@@ -37,41 +37,20 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger import Ledger
     from discreet.privacy.ledger.balance import History
 
-LedgerFile = Annotated[Path, argument("FILE", "The ledger.")]
-
 
 @dataclass(frozen=True)
 class LedgerTerms:
     """What a ledger is made with: keywords of :meth:`discreet.Ledger.create`."""
 
-    epsilon: Epsilon
-    delta: Delta = 1e-6
-    neighbours: Annotated[
-        Relation | None,
-        flag("The neighbouring relation that every release must use. Default: the first one's."),
-    ] = None
-    policy: Annotated[
-        Path | None,
-        option("TOML", "Rules that every release must keep, for the ledger's whole life."),
-    ] = None
-    remember_persons: Annotated[
-        bool,
-        flag(
-            "Keep keyed digests of persons' ids, and refuse what contradicts a declaration.",
-            "--remember-persons",
-        ),
-    ] = False
-    approvals: Annotated[
-        int,
-        option(
-            "N", "Take only releases that N approvers signed (`discreet steward propose`).", min=0
-        ),
-    ] = 0
+    epsilon: float
+    delta: float = 1e-6
+    neighbours: Relation | None = None
+    policy: Path | None = None
+    remember_persons: bool = False
+    approvals: int = 0
 
 
-def create_ledger(
-    file: Annotated[Path, argument("FILE", "The new ledger.")], *, terms: LedgerTerms
-) -> None:
+def create_ledger(file: Path, *, terms: LedgerTerms) -> None:
     """Make a ledger with a total limit. All releases about one population share it."""
     from discreet.privacy.ledger import Ledger
 
@@ -99,17 +78,13 @@ def _print_policy(ledger: Ledger) -> None:
 
 
 def declare_population(
-    file: LedgerFile,
-    name: Annotated[str, argument("NAME", "The population: a new name or a declared one.")],
+    file: Path,
+    name: str,
     *,
-    contains: Annotated[str, option("A,B", "Declared populations that are parts of it.")] = "",
-    overlaps: Annotated[
-        str, option("A,B", "Declared populations that may share persons with it.")
-    ] = "",
-    disjoint: Annotated[str, option("A,B", "Declared populations that share nobody with it.")] = "",
-    correct: Annotated[
-        bool, flag("Replace what was declared before about NAME and these.", "--correct")
-    ] = False,
+    contains: str = "",
+    overlaps: str = "",
+    disjoint: str = "",
+    correct: bool = False,
 ) -> None:
     """Declare whom data is about. What is not declared disjoint counts as overlapping."""
     from discreet.privacy.ledger import Ledger
@@ -134,7 +109,7 @@ def declare_population(
         )
 
 
-def show_ledger(file: LedgerFile, *, as_json: AsJson = False) -> None:
+def show_ledger(file: Path, *, as_json: bool = False) -> None:
     """Show what has been spent and what is left. For the steward only."""
     from discreet.privacy.ledger import Ledger
     from discreet.report.spending import describe_largest, explain_relations, list_populations
@@ -177,15 +152,12 @@ def show_ledger(file: LedgerFile, *, as_json: AsJson = False) -> None:
 
 
 def report_spending(
-    file: LedgerFile,
+    file: Path,
     *,
-    out: Annotated[
-        Path | None,
-        option("FILE", "Write it: .html for a page, .md for a text, .json for a program."),
-    ] = None,
-    language: Annotated[Language, flag("Language of the report.")] = "en",
-    force: Force = False,
-    as_json: AsJson = False,
+    out: Path | None = None,
+    language: Language = "en",
+    force: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Report what was spent, for publication. Prints Markdown without --out."""
     from discreet.privacy.ledger import Ledger
@@ -231,12 +203,7 @@ def _print_waiting(ledger: Ledger, history: History) -> None:
         say(f"Release {entry.number} has no bundle yet. {explain_resuming(ledger, entry)}")
 
 
-def check_ledger(
-    file: LedgerFile,
-    *,
-    bundles: Annotated[Path, option("DIR", "The folder that holds the published bundles.")],
-    as_json: AsJson = False,
-) -> None:
+def check_ledger(file: Path, *, bundles: Path, as_json: bool = False) -> None:
     """Check that the ledger knows every published bundle. Finds copied and restored ledgers."""
     from discreet.privacy.ledger import Ledger
     from discreet.publishing.verification import check_ledger as check
@@ -264,18 +231,10 @@ def check_ledger(
 
 
 def resume(
-    file: LedgerFile,
-    release: Annotated[
-        str, argument("ID", "The release: its number in `ledger show`, or its reservation.")
-    ],
+    file: Path,
+    release: str,
     *,
-    answers: Annotated[
-        str | None,
-        option(
-            "FILE",
-            "The same answers again, where the release stopped before its values were stored.",
-        ),
-    ] = None,
+    answers: str | None = None,
     delivery: DeliveryOptions,
     limits: Limits,
     columns: Columns,

@@ -8,11 +8,11 @@ What is said of a release may be said to everyone.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.atomic import CALIBRATION_FILES
 from discreet.choices import PairMethod, PlainDict
-from discreet.cli.answers import Columns, ComparisonsFile, ReadingOptions, read_answers, read_votes
+from discreet.cli.answers import Columns, ReadingOptions, read_answers, read_votes
 from discreet.cli.calibrations import (
     check_method,
     find_calibration,
@@ -21,8 +21,7 @@ from discreet.cli.calibrations import (
     read_calibration,
     write_calibration,
 )
-from discreet.cli.fit import Regularisation
-from discreet.cli.options import AsJson, Force, Method, ResultOptions, Title, argument, flag, option
+from discreet.cli.options import ResultOptions
 from discreet.cli.output import (
     check_writable,
     conclude,
@@ -50,20 +49,16 @@ if TYPE_CHECKING:
 #: What JSON says of a ranking.
 RANKED = ("top", "surely_in", "possibly_in")
 
-Level = Annotated[float, option("P", "Confidence level of 'surely' and of the ranks.", "--level")]
-
 
 def top(
-    file: Annotated[
-        str, argument("FILE_OR_DIR", "Answers, a calibration, a bank, or a release of `release`.")
-    ],
+    file: str,
     *,
-    k: Annotated[int, option("K", "How many items.", "-k", "--count", min=0)],
-    easiest: Annotated[bool, flag("The easiest instead of the hardest.", "--easiest")] = False,
-    level: Level = 0.95,
-    method: Method = "auto",
-    regularisation: Regularisation = 0.0,
-    as_json: AsJson = False,
+    k: int,
+    easiest: bool = False,
+    level: float = 0.95,
+    method: str = "auto",
+    regularisation: float = 0.0,
+    as_json: bool = False,
     reading: ReadingOptions,
 ) -> None:
     """Name the K hardest (or easiest) items."""
@@ -164,14 +159,7 @@ def _print_ranking(
 
 
 def compare_items(
-    calibration: Annotated[
-        Path, argument("CALIBRATION", "What `fit --out`, `release` or `bank` wrote.")
-    ],
-    first: Annotated[str, argument("A", "An item.")],
-    second: Annotated[str, argument("B", "Another item.")],
-    *,
-    level: Annotated[float, option("P", "Probability of the intervals.", "--level")] = 0.95,
-    as_json: AsJson = False,
+    calibration: Path, first: str, second: str, *, level: float = 0.95, as_json: bool = False
 ) -> None:
     """Compare two items: their difference, its interval, and how sure their order is."""
     stored_calibration = find_calibration(calibration)
@@ -221,15 +209,11 @@ def _print_comparison(
 
 
 def rank_objects(
-    file: ComparisonsFile,
+    file: str,
     *,
-    k: Annotated[
-        int, option("K", "How many of the strongest objects to name.", "-k", "--count", min=0)
-    ] = 1,
-    method: Annotated[
-        PairMethod, flag("refined: Bradley-Terry likelihood. spectral: rank centrality.")
-    ] = "refined",
-    as_json: AsJson = False,
+    k: int = 1,
+    method: PairMethod = "refined",
+    as_json: bool = False,
     reading: Columns,
 ) -> None:
     """Estimate strengths, without privacy, and name the strongest objects. Confidential."""
@@ -264,26 +248,16 @@ def rank_objects(
 
 LINK_FILE = "link.confidential.csv"
 
-FlagAt = Annotated[
-    float, option("Z", "Leave out items that drift by more than Z SDs (2.576: 1% of sound ones).")
-]
-
 
 def link(
-    base: Annotated[Path, argument("A", "The calibration whose scale stays.")],
-    new: Annotated[Path, argument("B", "The calibration to put on that scale.")],
+    base: Path,
+    new: Path,
     *,
-    answers_a: Annotated[
-        str | None, option("FILE", "Answers to A's items, to link by persons instead of items.")
-    ] = None,
-    answers_b: Annotated[
-        str | None, option("FILE", "Answers to B's items, by some of the same persons.")
-    ] = None,
-    by: Annotated[
-        str | None, option("FACET", "Of ratings: link by common levels of a facet, such as rater.")
-    ] = None,
-    flag_at: FlagAt = 2.576,
-    title: Title = None,
+    answers_a: str | None = None,
+    answers_b: str | None = None,
+    by: str | None = None,
+    flag_at: float = 2.576,
+    title: str | None = None,
     output: ResultOptions,
     reading: ReadingOptions,
 ) -> None:
@@ -334,18 +308,7 @@ DRIFT_FILE = "drift.confidential.csv"
 
 
 def drift(
-    files: Annotated[
-        list[Path],
-        argument(
-            "FILES",
-            "One file for each period, in the order of time: answers, counts with folds, or "
-            "calibrations.",
-        ),
-    ],
-    *,
-    level: Annotated[float, option("P", "False-alarm rate when no item drifts.")] = 0.05,
-    output: ResultOptions,
-    reading: ReadingOptions,
+    files: list[Path], *, level: float = 0.05, output: ResultOptions, reading: ReadingOptions
 ) -> None:
     """Find items that drift from one period to the next: days, weeks or months."""
     output.check(DRIFT_FILE)
@@ -424,27 +387,8 @@ def _print_link(linkage: Link) -> None:
     say(f"Every se includes the scatter of the {linkage.by}: {linkage.scatter:.3f} logits.")
 
 
-KnownCalibration = Annotated[
-    Path,
-    argument(
-        "CALIBRATION",
-        "What `fit --out`, `release` or `bank` wrote (file or folder), or a Winsteps IFILE.",
-    ),
-]
-BankFile = Annotated[Path, argument("BANK", "The bank file.")]
-SourceName = Annotated[
-    str | None,
-    option("NAME", "A name for the calibration. Default: the name of its file or folder."),
-]
-
-
 def create_bank(
-    file: Annotated[Path, argument("BANK", "The new bank file.")],
-    calibration: KnownCalibration,
-    *,
-    scale: Annotated[str, option("NAME", "A name for the scale of the bank.")],
-    source: SourceName = None,
-    force: Force = False,
+    file: Path, calibration: Path, *, scale: str, source: str | None = None, force: bool = False
 ) -> None:
     """Start a bank with the items of a calibration, whose scale becomes that of the bank."""
     check_writable(file.parent, [file.name], force=force)
@@ -460,12 +404,12 @@ def create_bank(
 
 
 def add_to_bank(
-    file: BankFile,
-    calibration: KnownCalibration,
+    file: Path,
+    calibration: Path,
     *,
-    source: SourceName = None,
-    flag_at: FlagAt = 2.576,
-    as_json: AsJson = False,
+    source: str | None = None,
+    flag_at: float = 2.576,
+    as_json: bool = False,
 ) -> None:
     """Link a calibration to a bank and add its new items. Values in the bank do not change."""
     from discreet.api.banks import read_bank
@@ -487,7 +431,7 @@ def add_to_bank(
     conclude(link.warnings)
 
 
-def show_bank(file: BankFile, *, as_json: AsJson = False) -> None:
+def show_bank(file: Path, *, as_json: bool = False) -> None:
     """Show the items of a bank."""
     from discreet.api.banks import read_bank
 

@@ -3,8 +3,9 @@
 A command takes plain options and groups of them (a dataclass, such as
 :class:`discreet.cli.answers.ReadingOptions`) as parameters. :func:`register` spreads the fields
 of a group into options for the parser and puts them together again before the command runs. The
-options that work everywhere are added to every command. Help lists options in panels: those that
-a command needs come first, and each group has a panel of its own.
+options that work everywhere are added to every command. Types and defaults stand in signatures;
+names, ranges and help texts are in ``options.txt``. Help lists options in panels: those that a
+command needs come first, and each group has a panel of its own.
 """
 
 from __future__ import annotations
@@ -14,20 +15,21 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from textwrap import fill
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from discreet import __version__
-from discreet.choices import PlainDict, Relation
+from discreet.choices import PlainDict
 from discreet.cli.output import be_quiet, check_writable, guard, show_result, write_tables
 from discreet.errors import refuse_address
 from discreet.privacy.mechanisms import MECHANISMS, mechanisms_for
+from discreet.tables.options import READING_FIELDS
 from discreet.tabular import Columns
 
 # Set before the libraries load: each reads its own variable, once.
@@ -41,30 +43,70 @@ THREAD_VARIABLES = (
 )
 
 
-def option(metavar: str | None, about: str, *names: str, **limits: Any) -> Any:
-    """Return an option with a value; ``names`` where it is not called like its parameter."""
-    return typer.Option(*names, metavar=metavar, help=about, **limits)
+class OptionText(NamedTuple):
+    """What ``options.txt`` says of an option: its words, and the help text."""
+
+    words: tuple[str, ...]
+    about: str
 
 
-def rare(metavar: str, about: str, *names: str) -> Any:
-    """Return an option that works and that the help does not list: ``--spec`` says the same."""
-    return typer.Option(*names, metavar=metavar, help=about, hidden=True)
+@cache
+def _list_texts() -> dict[tuple[str, str], OptionText]:
+    """Return the table of options, by the command or group and the name of the parameter."""
+    texts: dict[tuple[str, str], OptionText] = {}
+    owners: list[str] = []
+    for line in Path(__file__).with_name("options.txt").read_text(encoding="utf-8").splitlines():
+        head, bar, about = line.partition(" | ")
+        if line.startswith("["):
+            owners = line[1:-1].split()
+        elif bar and not line.startswith("#"):
+            name, *words = head.split()
+            texts |= {(owner, name): OptionText(tuple(words), about) for owner in owners}
+    return texts
 
 
-def needed(metavar: str, about: str, *names: str) -> Any:
-    """Return an option that a command asks for unless a file says the same."""
-    return typer.Option(*names, metavar=metavar, help=about, rich_help_panel=REQUIRED)
+def _find_text(owner: str, name: str) -> OptionText:
+    """Return what is said of an option: in its own section, for all commands, or of readings."""
+    texts = _list_texts()
+    text = texts.get((owner, name)) or texts.get(("*", name))
+    if text is None:
+        entry = READING_FIELDS[name]
+        return OptionText(tuple(entry.metavar.split()), entry.about)
+    if "{" not in text.about:
+        return text
+    known = {kind: name_mechanisms(kind) for kind in ("answers", "comparisons")}
+    return text._replace(about=text.about.format(**known))
 
 
-def flag(about: str, *names: str) -> Any:
-    """Return an option whose values speak for themselves: a switch, or one of a few words."""
-    only_off = any(name.startswith(" /") for name in names)
-    return typer.Option(*names, help=about, show_default=not only_off)
+def _declare(owner: str, name: str, hint: Any, default: Any, *, is_argument: bool) -> Any:
+    """Return the type of a parameter with what the parser and the help need to know of it."""
+    if hint is typer.Context:
+        return hint
+    words, about = _find_text(owner, name)
+    low, _, high = next((word for word in words if ".." in word), "..").partition("..")
+    names = [word for word in words if word.startswith("-")] or [f"--{name.replace('_', '-')}"]
+    titles = [word for word in words if word not in (*names, f"{low}..{high}", "rare", "needed")]
+    metavar = titles[0] if titles else None
+    if is_argument:
+        return Annotated[hint, typer.Argument(metavar=metavar, help=about)]
+    only_off = default is True
+    described = typer.Option(
+        *([f" /--no-{name}"] if only_off else names),
+        metavar=metavar,
+        help=about,
+        min=_read_limit(low),
+        max=_read_limit(high),
+        callback=ACTIONS.get(name),
+        is_eager=name == "version",
+        hidden="rare" in words,
+        rich_help_panel=REQUIRED if "needed" in words else None,
+        show_default=not only_off,
+    )
+    return Annotated[hint, described]
 
 
-def argument(metavar: str, about: str) -> Any:
-    """Return what is given without a name."""
-    return typer.Argument(metavar=metavar, help=about)
+def _read_limit(text: str) -> float | None:
+    return (int(text) if text.isdecimal() else float(text)) if text else None
 
 
 def name_mechanisms(kind: str) -> str:
@@ -86,29 +128,14 @@ MECHANISM_NAMES = name_mechanisms("answers") + "."
 
 Language = Literal["en", "de", "es"]
 
-AsJson = Annotated[bool, flag("Print one JSON document and nothing else.", "--json")]
-Force = Annotated[bool, flag("Replace existing files.", "--force")]
-Title = Annotated[str | None, option("TEXT", "Headline of the report.")]
-Method = Annotated[
-    str, option("NAME", "auto, conditional, refined, spectral (the paper's) or marginal.")
-]
-KeepCategories = Annotated[
-    bool, flag("Keep unused categories between used ones (Winsteps: STKEEP).", "--keep-categories")
-]
-EPSILON_HELP = "Privacy loss: one person changes any probability by at most a factor e^E."
-EPSILON = option("E", EPSILON_HELP, "--epsilon")
-Epsilon = Annotated[float, EPSILON]
-Delta = Annotated[float, option("D", "Additive slack on that bound, 0 <= D < 1.", "--delta")]
-Neighbouring = Annotated[Relation, flag("Neighbouring relation.")]
-
 
 @dataclass(frozen=True)
 class ResultOptions:
     """Where results go besides standard output, and how they are shown there."""
 
-    out: Annotated[Path | None, option("DIR", "Also write the results into DIR.")] = None
-    force: Force = False
-    as_json: AsJson = False
+    out: Path | None = None
+    force: bool = False
+    as_json: bool = False
 
     def check(self, *names: str) -> None:
         """Refuse, before any work is done, a folder where these files could not be written."""
@@ -148,22 +175,17 @@ def _limit_threads(threads: int | None) -> None:
 class Everywhere:
     """Options that work before the command and after it; what they ask for is done at once."""
 
-    quiet: Annotated[
-        bool,
-        option(None, "No progress, notes or warnings; errors are still shown.", "--quiet", "-q",
-               callback=_heed_quiet),
-    ] = False  # fmt: skip
-    threads: Annotated[
-        int | None,
-        option("N", "Use at most N threads (default: every core).", min=1, max=4096,
-               callback=_limit_threads),
-    ] = None  # fmt: skip
-    version: Annotated[
-        bool,
-        option(None, "Print the version and exit.", "--version", is_eager=True,
-               callback=_print_version),
-    ] = False  # fmt: skip
+    quiet: bool = False
+    threads: int | None = None
+    version: bool = False
 
+
+#: What these do.
+ACTIONS: dict[str, Callable[..., None]] = {
+    "quiet": _heed_quiet,
+    "threads": _limit_threads,
+    "version": _print_version,
+}
 
 REQUIRED, OPTIONS, COMMANDS = "Required", "Options", "Commands"
 
@@ -280,7 +302,9 @@ def spread(function: Callable[..., None], *, is_root: bool = False) -> Callable[
             groups[parameter.name] = hint
             parameters |= _options_of(hint)
         else:
-            parameters[parameter.name] = _keyword(parameter.name, hint, parameter.default)
+            is_argument = parameter.kind is not inspect.Parameter.KEYWORD_ONLY
+            owner = function.__name__
+            parameters[parameter.name] = _keyword(owner, parameter, hint, is_argument=is_argument)
     plain = [name for name in hints if name in parameters]
     parameters |= _options_of(Everywhere)
     for name in () if is_root else EVERYWHERE:
@@ -306,18 +330,23 @@ def spread(function: Callable[..., None], *, is_root: bool = False) -> Callable[
     return run
 
 
-def _keyword(name: str, hint: Any, default: Any) -> inspect.Parameter:
-    if default is MISSING:  # a field's way to say so
-        default = inspect.Parameter.empty
+def _keyword(
+    owner: str, parameter: inspect.Parameter, hint: Any, *, is_argument: bool = False
+) -> inspect.Parameter:
+    name, default = parameter.name, parameter.default
+    declared = _declare(owner, name, hint, default, is_argument=is_argument)
     kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, kind, default=default, annotation=hint)
+    return inspect.Parameter(name, kind, default=default, annotation=declared)
 
 
 @cache
 def _options_of(group: type) -> dict[str, inspect.Parameter]:
     """Return the options of a group, in its panel; those that it calls rare are hidden."""
-    hints = get_type_hints(group, include_extras=True)
-    options = {one.name: _keyword(one.name, hints[one.name], one.default) for one in fields(group)}
+    hints, options = get_type_hints(group, include_extras=True), {}
+    parameters = inspect.signature(group).parameters
+    for name, parameter in parameters.items():
+        owners = [one for one in group.__mro__ if name in inspect.get_annotations(one)]
+        options[name] = _keyword(owners[0].__name__, parameter, hints[name])
     panel, rare_names = getattr(group, "PANEL", None), getattr(group, "RARE", ())
     for name in options if panel else ():
         options[name] = _change_option(options[name], rich_help_panel=panel)

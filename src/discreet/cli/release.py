@@ -11,16 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
 from discreet.atomic import check_place
 from discreet.choices import Design, Estimator, PlainDict, Relation
 from discreet.cli.answers import (
-    AnswersFile,
     Columns,
-    ComparisonsFile,
     Limits,
     ReleaseLimits,
     ReleaseReading,
@@ -28,17 +26,7 @@ from discreet.cli.answers import (
     list_words,
     open_source,
 )
-from discreet.cli.options import (
-    EPSILON_HELP,
-    AsJson,
-    Force,
-    Language,
-    argument,
-    flag,
-    needed,
-    option,
-    rare,
-)
+from discreet.cli.options import Language
 from discreet.cli.output import list_rows, note, print_columns, say, show_result
 from discreet.errors import BadUsage
 from discreet.text import name_some
@@ -55,69 +43,28 @@ class ReleaseTerms:
 
     PANEL: ClassVar[str] = "Guarantee and identity"
 
-    items: Annotated[
-        Path | None,
-        needed(
-            "LIST",
-            "A file with one item per line, or a table with the columns item and steps, fixed "
-            "without looking at the data.",
-        ),
-    ] = None
-    epsilon: Annotated[float | None, needed("E", EPSILON_HELP)] = None
-    ledger: Annotated[
-        Path | None, needed("FILE", "The ledger to charge (see `discreet ledger create`).")
-    ] = None
-    delta: Annotated[
-        float | None, option("D", "Additive slack on that bound, 0 <= D < 1 (default 1e-6).")
-    ] = None
-    neighbours: Annotated[Relation | None, flag("Neighbouring relation (default replace-one).")] = (
-        None
-    )
-    mechanism: Annotated[
-        str | None, option("NAME", "auto (from the list and the cap), or one of those below.")
-    ] = None
-    population: Annotated[
-        str | None,
-        option(
-            "NAME",
-            "Whom the data is about, as declared with `discreet ledger population`. Default: "
-            "everyone, which contains every population.",
-        ),
-    ] = None
-    about: Annotated[
-        Path | None,
-        option("TOML", "A file that describes the release: title, version, body, contact, note."),
-    ] = None
-    language: Annotated[Language | None, flag("Language of page and statement (default en).")] = (
-        None
-    )
-    looked: Annotated[
-        bool,
-        flag(
-            "The data, or a result of it, was looked at before these parameters were set. The "
-            "statement then says so.",
-            "--looked",
-        ),
-    ] = False
-    spec: Annotated[
-        Path | None,
-        option(
-            "FILE",
-            "TOML or JSON file with these options by their Python names, and the tables about, "
-            "reading and audit. Options override it.",
-        ),
-    ] = None
-    title: Annotated[str | None, rare("TEXT", "Title of the release.")] = None
-    edition: Annotated[str | None, rare("TEXT", "Version of the release, such as 2.")] = None
-    supersedes: Annotated[str | None, rare("VERSION", "The version that it replaces.")] = None
-    because: Annotated[str | None, rare("TEXT", "Why it replaces that version.")] = None
-    audit: Annotated[Path | None, rare("FILE", "Output of `discreet audit --json`.")] = None
+    items: Path | None = None
+    epsilon: float | None = None
+    ledger: Path | None = None
+    delta: float | None = None
+    neighbours: Relation | None = None
+    mechanism: str | None = None
+    population: str | None = None
+    about: Path | None = None
+    language: Language | None = None
+    looked: bool = False
+    spec: Path | None = None
+    title: str | None = None
+    edition: str | None = None
+    supersedes: str | None = None
+    because: str | None = None
+    audit: Path | None = None
 
     def list_stated(self) -> PlainDict:
         """Return what was stated, by the keywords of :func:`discreet.release`."""
         words = _list_stated(self)
         texts = {own: words.pop(name) for name, own in TEXTS.items() if name in words}
-        for name in ("ledger", "spec"):
+        for name in ("ledger", "spec", "request"):
             words.pop(name, None)
         if not texts:
             return words
@@ -139,68 +86,33 @@ def _list_stated(options: Any) -> PlainDict:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RequestedTerms(ReleaseTerms):
+    """The same, or an approved request that says it all."""
+
+    request: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReleaseStudy:
     """What is public about who answered what; None where nobody said."""
 
     PANEL: ClassVar[str] = "Study"
     KIND: ClassVar[str] = "answers"
 
-    max_answers: Annotated[
-        int | None,
-        option("Q", "Use at most Q answers of each person. Default: as many as there are items."),
-    ] = None
-    persons: Annotated[
-        int | None,
-        option(
-            "N", "The public number of persons, fixed in advance. Default: counted in the data."
-        ),
-    ] = None
-    forms: Annotated[
-        Path | None,
-        option("FILE", "A table with the columns form and item: each person was given one form."),
-    ] = None
-    design: Annotated[
-        Design | None,
-        flag("Which items a person answered. complete: all of a form. random: a part that does "
-             "not depend on ability. Default: unknown.", "--item-selection"),
-    ] = None  # fmt: skip
-    dif: Annotated[
-        str | None,
-        option("COL", "Compare the groups in this column: which items are harder for one of them."),
-    ] = None
-    groups: Annotated[
-        str | None,
-        option("A,B", "The groups of --dif or --means, stated in advance; others are left out."),
-    ] = None
-    means: Annotated[
-        str | None,
-        option("COL", "Release the mean abilities of the groups in this column, and no "
-               "difficulties; everybody must have answered every item (of a form)."),
-    ] = None  # fmt: skip
-    calibration: Annotated[
-        Path | None, option("BUNDLE", "The release whose difficulties --means takes.", "--with")
-    ] = None
-    least: Annotated[
-        int | None,
-        option("N", "Groups of --means with fewer persons, by the noisy number, get no mean "
-               "(default 100).", min=1),
-    ] = None  # fmt: skip
-    reference: Annotated[
-        str | None, option("A", "The group that the others are compared with. Default: the first.")
-    ] = None
-    centre: Annotated[
-        Path | None,
-        option("BUNDLE", "An earlier release: answers are looked at around its difficulties, with "
-               "the mechanism residuals."),
-    ] = None  # fmt: skip
-    estimator: Annotated[
-        Estimator | None,
-        flag("How noisy values become difficulties (default noise-aware). spectral: the paper's "
-             "Algorithm 2, for the mechanisms pairs, sparse-pairs and laplace-pairs. The noise "
-             "and the charge are the same; its error is 1.1 to 1.6 times as large."),
-    ] = None  # fmt: skip
-    rater: Annotated[str | None, rare("COL", "Refused: no release is made of ratings.")] = None
-    weight: Annotated[str | None, rare("COL", "Refused: no release is made with weights.")] = None
+    max_answers: int | None = None
+    persons: int | None = None
+    forms: Path | None = None
+    design: Design | None = None
+    dif: str | None = None
+    groups: str | None = None
+    means: str | None = None
+    calibration: Path | None = None
+    least: int | None = None
+    reference: str | None = None
+    centre: Path | None = None
+    estimator: Estimator | None = None
+    rater: str | None = None
+    weight: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,23 +121,8 @@ class ComparisonStudy:
 
     KIND: ClassVar[str] = "comparisons"
 
-    max_comparisons: Annotated[
-        int | None, option("C", "Use at most C comparisons of each judge.", min=1)
-    ] = None
-    judges: Annotated[
-        int | None,
-        option("N", "The public number of judges, fixed in advance. Default: counted in the data."),
-    ] = None
-
-
-RequestFile = Annotated[
-    Path | None,
-    option(
-        "FILE",
-        "Carry out this approved request. It says what is released, so no option may say it again.",
-        rich_help_panel=ReleaseTerms.PANEL,
-    ),
-]
+    max_comparisons: int | None = None
+    judges: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,9 +131,9 @@ class DeliveryOptions:
 
     PANEL: ClassVar[str] = "Output"
 
-    out: Annotated[Path, needed("DIR", "The new folder to publish.")]
-    force: Force = False
-    as_json: AsJson = False
+    out: Path
+    force: bool = False
+    as_json: bool = False
 
     @property
     def place(self) -> PlainDict:
@@ -331,48 +228,45 @@ def need(option_value: Any, name: str) -> Any:
 
 
 def release(
-    file: AnswersFile,
+    file: str,
     *,
     context: typer.Context,
-    terms: ReleaseTerms,
+    terms: RequestedTerms,
     study: ReleaseStudy,
     delivery: DeliveryOptions,
-    request: RequestFile = None,
     reading: ReleaseReading,
     limits: ReleaseLimits,
 ) -> None:
     """Release item difficulties with a privacy guarantee. Charges the ledger first."""
     check_place(delivery.out, force=delivery.force)
     check_engine(limits)
-    stated = _find_stated(context, request, terms, study, reading)
+    stated = _find_stated(context, terms, study, reading)
     delivery.release(file, limits, *stated)
 
 
 def release_ranking(
-    file: ComparisonsFile,
+    file: str,
     *,
     context: typer.Context,
-    terms: ReleaseTerms,
+    terms: RequestedTerms,
     study: ComparisonStudy,
     delivery: DeliveryOptions,
-    request: RequestFile = None,
     reading: Columns,
 ) -> None:
     """Release strengths with a privacy guarantee for each judge. Charges the ledger first."""
     check_place(delivery.out, force=delivery.force)
-    stated = _find_stated(context, request, terms, study, reading)
+    stated = _find_stated(context, terms, study, reading)
     delivery.release(file, Limits(), *stated)
 
 
 def _find_stated(
     context: typer.Context,
-    file: Path | None,
-    terms: ReleaseTerms,
+    terms: RequestedTerms,
     study: ReleaseStudy | ComparisonStudy,
     reading: ReleaseReading | Columns,
 ) -> tuple[ReleaseSpec, Any, Any]:
     """Return what was stated or approved, its ledger and request; refuse another kind of data."""
-    if file is None:
+    if (file := terms.request) is None:
         return state_release(terms, study, reading), need(terms.ledger, "--ledger"), None
     # Refuse options about what is released and how it is read: only what was approved is.
     for parameter in context.command.params:
@@ -464,13 +358,7 @@ def print_release(released: Published) -> None:
             say(f"No item differs by more than {groups.largest:.2f} logits (95% confidence).")
 
 
-def translate(
-    bundle: Annotated[Path, argument("DIR", "The folder that `release` wrote.")],
-    *,
-    language: Annotated[Language, flag("Language of page and statement.")],
-    out: Annotated[Path, option("DIR", "The new folder to publish.")],
-    force: Force = False,
-) -> None:
+def translate(bundle: Path, *, language: Language, out: Path, force: bool = False) -> None:
     """Write a release once more in another language: the same numbers, nothing is charged."""
     check_place(out, force=force)
     from discreet.publishing.verification import read_published
@@ -479,7 +367,7 @@ def translate(
     note(f"Wrote {out} (may be published)")
 
 
-def verify(bundle: Annotated[Path, argument("DIR", "The folder that `release` wrote.")]) -> None:
+def verify(bundle: Path) -> None:
     """Check that a release is complete and unmodified, and name what lies beside it."""
     from discreet.publishing import verification
 

@@ -15,25 +15,13 @@ from dataclasses import dataclass
 from itertools import chain
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
 from discreet.atomic import CALIBRATION_FILES, REPORT_FILE, check_place, staged
-from discreet.choices import Design, Layout, Model, PlainDict
+from discreet.choices import Design, Layout, Model, PlainDict, Relation
 from discreet.cli.calibrations import print_calibration, write_calibration
-from discreet.cli.options import (
-    EPSILON,
-    MECHANISM_NAMES,
-    AsJson,
-    Delta,
-    Epsilon,
-    Force,
-    Neighbouring,
-    flag,
-    name_mechanisms,
-    option,
-)
 from discreet.cli.output import (
     check_writable,
     conclude,
@@ -65,32 +53,17 @@ CHUNK_CELLS = 1 << 22
 
 def simulate(
     *,
-    persons: Annotated[int, option("N", "How many persons.", min=1)],
-    items: Annotated[int, option("M", "How many items.", min=1)],
-    out: Annotated[
-        Path,
-        option("FILE", "The answers: .csv, .tsv (also .gz) or .parquet; the truth goes beside it."),
-    ],
-    answered: Annotated[
-        float, option("P", "The share of the items that a person answers, 0 to 1.")
-    ] = 1.0,
-    design: Annotated[
-        str,
-        option("NAME", "Who gets which items: uniform, booklets, targeted, adaptive or two-stage."),
-    ] = "uniform",
-    steps: Annotated[
-        int, option("K", "Answers are scores from 0 to K; 1 is right and wrong.", min=1)
-    ] = 1,
-    model: Annotated[
-        Model,
-        flag("partial-credit: every item has thresholds of its own. rating-scale: all the same."),
-    ] = "auto",
-    layout: Annotated[Layout, flag("One answer per row, or one column per item.")] = "long",
-    seed: Annotated[
-        int | None, option("S", "Random seed: the same seed draws the same answers.", min=0)
-    ] = None,
-    force: Force = False,
-    as_json: AsJson = False,
+    persons: int,
+    items: int,
+    out: Path,
+    answered: float = 1.0,
+    design: str = "uniform",
+    steps: int = 1,
+    model: Model = "auto",
+    layout: Layout = "long",
+    seed: int | None = None,
+    force: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Draw answers from known parameters. The difficulties and abilities go beside them."""
     import numpy as np
@@ -212,11 +185,7 @@ LEDGER_FILE = "demo-ledger.db"
 DEMO_BUDGET = 1.0, 1e-6
 
 
-def demo(
-    *,
-    out: Annotated[Path, option("DIR", "Where the files go.")] = Path("demo"),
-    force: Force = False,
-) -> None:
+def demo(*, out: Path = Path("demo"), force: bool = False) -> None:
     """Calibrate and privately release a bundled questionnaire. Takes a few seconds."""
     bundle = out / "release"
     check_writable(out, (*CALIBRATION_FILES, LEDGER_FILE), force=force)
@@ -282,52 +251,30 @@ def _release(ledger: Path, bundle: Path) -> None:
 class PlanOptions:
     """What a plan is told: keywords of :func:`discreet.plan`."""
 
-    persons: Annotated[int | None, option("N", "How many persons answer.")] = None
-    items: Annotated[int | None, option("M", "How many items are on the list.")] = None
-    answers: Annotated[
-        int | None, option("A", "Items that each person answers (default: all).")
-    ] = None
-    epsilon: Annotated[float | None, EPSILON] = None
-    delta: Delta = 1e-6
-    target_rmse: Annotated[
-        float | None, option("R", "The root mean square error wanted, in logits.")
-    ] = None
-    steps: Annotated[
-        int, option("STEPS", "Steps of every item; 1: right and wrong.", min=1, max=9)
-    ] = 1
-    mechanism: Annotated[str | None, option("NAME", MECHANISM_NAMES)] = None
-    neighbours: Neighbouring = "replace-one"
-    difficulty_spread: Annotated[
-        float, option("SD", "Assumed standard deviation of the difficulties.")
-    ] = 1.0
-    ability_spread: Annotated[
-        float, option("SD", "Assumed standard deviation of the abilities.")
-    ] = 1.0
-    ability_mean: Annotated[
-        float, option("MEAN", "Assumed mean ability above the mean difficulty.")
-    ] = 0.0
-    design: Annotated[
-        str, option("NAME", "Who answers which items: uniform (at random) or booklets.")
-    ] = "uniform"
-    groups: Annotated[
-        int, option("K", "Also plan a comparison of K groups of one size (release --dif).", min=0)
-    ] = 0
+    persons: int | None = None
+    items: int | None = None
+    answers: int | None = None
+    epsilon: float | None = None
+    delta: float = 1e-6
+    target_rmse: float | None = None
+    steps: int = 1
+    mechanism: str | None = None
+    neighbours: Relation = "replace-one"
+    difficulty_spread: float = 1.0
+    ability_spread: float = 1.0
+    ability_mean: float = 0.0
+    design: str = "uniform"
+    groups: int = 0
 
 
 def plan(
     *,
     study: PlanOptions,
-    top: Annotated[int | None, option("K", "Also say how many of the K hardest are found.")] = None,
-    target_top: Annotated[
-        float | None,
-        option("SHARE", "Instead of --target-rmse: the share of the top K to be found."),
-    ] = None,
-    compare: Annotated[bool, flag("Also show every mechanism.", "--compare")] = False,
-    simulate: Annotated[
-        int | None,
-        option("RUNS", "Check the plan with RUNS simulated releases.", min=2, max=10_000),
-    ] = None,
-    as_json: AsJson = False,
+    top: int | None = None,
+    target_top: float | None = None,
+    compare: bool = False,
+    simulate: int | None = None,
+    as_json: bool = False,
 ) -> None:
     """Predict what privacy costs. Leave out one of persons, items, epsilon and the target."""
     from discreet.planning.plan import plan as make
@@ -421,53 +368,19 @@ def _check(study: Plan, runs: int) -> tuple[float, float]:
 
 def audit(
     *,
-    mechanism: Annotated[
-        str,
-        option(
-            "NAME",
-            f"{name_mechanisms('answers')}; for comparisons {name_mechanisms('comparisons')}.",
-        ),
-    ],
-    epsilon: Epsilon,
-    delta: Delta = 1e-6,
-    neighbours: Neighbouring = "replace-one",
-    items: Annotated[
-        int | None, option("M", "Items of the release you plan (default: 20).", min=2, max=10_000)
-    ] = None,
-    max_answers: Annotated[
-        int | None,
-        option("Q", "Its cap on answers per person (default: half of the items or form).", min=1),
-    ] = None,
-    steps: Annotated[
-        int, option("STEPS", "Steps of every item; 1: right and wrong.", min=1, max=9)
-    ] = 1,
-    forms: Annotated[
-        Path | None,
-        option("FILE", "Its forms, as for `discreet release`; they name the items. For totals."),
-    ] = None,
-    design: Annotated[
-        Design, flag("For totals: as for `discreet release`.", "--item-selection")
-    ] = "unknown",
-    typical: Annotated[
-        float | None,
-        option(
-            "T",
-            "Typical number of answers per person, for mechanisms that weight by it: margins, "
-            "laplace-margins, totals, residuals, net-wins (default: the cap).",
-            "--typical-answers",
-            min=1,
-        ),
-    ] = None,
-    runs: Annotated[
-        int | None,
-        option(
-            "R", "Releases per attack and data set (default: enough for the wanted power).", min=100
-        ),
-    ] = None,
-    power: Annotated[
-        float, option("P", "Probability that a fault of the noise is detected.", min=0.5, max=0.999)
-    ] = 0.9,
-    as_json: AsJson = False,
+    mechanism: str,
+    epsilon: float,
+    delta: float = 1e-6,
+    neighbours: Relation = "replace-one",
+    items: int | None = None,
+    max_answers: int | None = None,
+    steps: int = 1,
+    forms: Path | None = None,
+    design: Design = "unknown",
+    typical: float | None = None,
+    runs: int | None = None,
+    power: float = 0.9,
+    as_json: bool = False,
 ) -> None:
     """Attack a mechanism on simulated data. Exit code 1: its guarantee was refuted."""
     from discreet.planning.audit import Verdict, audit_mechanism
