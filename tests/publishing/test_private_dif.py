@@ -1,6 +1,7 @@
 """Private differential functioning: what is found, how often wrongly, and what is refused."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -229,7 +230,7 @@ def test_the_command_line_compares_groups(tmp_path):
     frame["language"] = answers.groups["language"]
     frame.to_csv(tmp_path / "answers.csv", index=False)
     (tmp_path / "items.txt").write_text("\n".join(answers.items))
-    command("ledger", "create", tmp_path / "spent.db", "--epsilon", "2", "--delta", "1e-6")
+    command("ledger", "create", tmp_path / "spent.db", "--epsilon", "4", "--delta", "1e-5")
     terms = (
         "--items", tmp_path / "items.txt", "--epsilon", "1", "--ledger", tmp_path / "spent.db",
         "--person", "person",
@@ -242,6 +243,11 @@ def test_the_command_line_compares_groups(tmp_path):
     assert [row["item"] for row in rows] == list(answers.items)
     assert max(rows, key=lambda row: row["difference"])["item"] == "i02"
     assert (tmp_path / "out/dif.csv").exists()
+    shown = command(
+        "release", tmp_path / "answers.csv", *terms, "--out", tmp_path / "shown",
+        "--dif", "language", "--groups", "de,fr",
+    )  # fmt: skip
+    assert not re.search(r"[.][0-9]{5}", shown.out), shown.out
     half = command(
         "release", tmp_path / "answers.csv", *terms, "--out", tmp_path / "b", "--dif", "language"
     )

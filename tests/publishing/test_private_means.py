@@ -1,6 +1,7 @@
 """Private means of groups: sensitivity by brute force, the fit, small groups, refusals, bundles."""
 
 import json
+import re
 from itertools import product
 
 import numpy as np
@@ -306,7 +307,7 @@ def test_the_command_line_releases_means_around_a_bundle(tmp_path):
     discreet.release(
         answers, epsilon=1.0, items=ITEMS, design="complete", out=tmp_path / "published"
     )
-    command("ledger", "create", tmp_path / "spent.db", "--epsilon", "2", "--delta", "1e-6")
+    command("ledger", "create", tmp_path / "spent.db", "--epsilon", "4", "--delta", "1e-5")
     terms = ("--epsilon", "1", "--ledger", tmp_path / "spent.db", "--person", "person")
     groups = ("--means", "school", "--groups", "a,b,c", "--with", tmp_path / "published")
     made = command(
@@ -318,6 +319,10 @@ def test_the_command_line_releases_means_around_a_bundle(tmp_path):
     assert [row["group"] for row in rows] == list(NAMES)
     assert rows[0]["mean"] < rows[2]["mean"]
     assert (tmp_path / "out/means.csv").exists()
+    shown = command(
+        "release", tmp_path / "answers.csv", *terms, *groups, "--out", tmp_path / "shown"
+    )
+    assert not re.search(r"[.][0-9]{5}", shown.out), shown.out  # no float with all its digits
     half = command(
         "release", tmp_path / "answers.csv", *terms, *groups[:4], "--out", tmp_path / "b"
     )

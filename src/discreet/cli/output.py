@@ -219,14 +219,15 @@ def print_table(columns: Sequence[TableColumn]) -> None:
 
 NUMBERS = (
     "difficulty location strength ability se lower upper drift difference anchor displacement "
-    "statistic coefficient discrimination change measure accuracy"
+    "statistic coefficient discrimination change measure accuracy mean spread"
 )
 #: Digits of the columns that are no whole numbers.
 DIGITS = dict.fromkeys(NUMBERS.split(), 3) | {"z": 2, "standard error": 3, "before": 3}
-DIGITS |= dict.fromkeys(["p_value", "p_adjusted", "epsilon", "spent", "left", "probability"], 4)
+PROBABILITIES = ["p_value", "p_adjusted", "p_item", "probability"]
+DIGITS |= dict.fromkeys([*PROBABILITIES, "epsilon", "spent", "left"], 4)
 #: What columns are called on paper, where they have another name in files.
 TITLES = {"lower": "95% from", "upper": "to", "focal": "group", "reason": "why not"}
-TITLES |= {"p_value": "p", "p_adjusted": "adjusted", "ets": "ETS"}
+TITLES |= {"p_value": "p", "p_adjusted": "adjusted", "p_item": "p of item", "ets": "ETS"}
 TITLES |= {"number": "release", "reserved_at": "reserved at"}
 TITLES |= {"name": "test", "degrees": "df"}
 TITLES |= {f"threshold_{step}": f"threshold {step}" for step in range(1, 10)}
