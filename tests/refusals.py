@@ -25,7 +25,8 @@ def refused(kind: type[Exception], code: str, /, **facts: Any) -> Iterator[Any]:
     error = caught.value
     assert isinstance(error, DiscreetError)
     assert error.code == code, f"{error.code} {error.facts}: {error}"
-    assert {name: _cut(error.facts.get(name)) for name in facts} == facts, f"{error.facts}"
+    found = {name: _cut(error.facts.get(name)) for name in facts}
+    assert found == {name: _cut(fact) for name, fact in facts.items()}, f"{error.facts}"
 
 
 @contextmanager

@@ -141,7 +141,8 @@ def test_a_file_can_make_results_and_the_parts_that_their_annotations_name_and_n
     for name in ("Ledger", "Responses", "studio", "__version__", "os.system"):
         document = {"format": "discreet-result", "version": 1, "result": {name: ["spent.db"]}}
         (tmp_path / "e.json").write_text(json.dumps(document))
-        with pytest.raises(BadResponses, match=f"files hold no values of the kind {name}"):
+        problem = f"files hold no values of the kind {name}"
+        with refused(BadResponses, "damaged_save_result_again", error=problem):
             discreet.load(tmp_path / "e.json")
 
 

@@ -9,7 +9,6 @@ such; of each kind most must be read. Spark and PostgreSQL are compared where th
 
 import json
 import math
-import re
 from contextlib import closing, suppress
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -107,9 +106,9 @@ def read_listed(source, items=("q1", "q2"), persons=None, engine="auto", **words
 
 def check_refused(source, advice, **words):
     """Check that a release refuses what was detected, and says what to do."""
-    with pytest.raises(BadResponses, match=RULE) as caught:
+    with refused(BadResponses, "release_reads_answers_stated") as caught:
         read_listed(source, **words)
-    assert advice in str(caught.value)
+    assert advice in caught.value.facts["advice"]
 
 
 def test_a_sheet_without_names_is_counted_from_column_a_and_row_1(tmp_path):
@@ -191,8 +190,9 @@ def test_a_frame_is_read_cell_by_cell_for_a_fit_as_for_a_release():
 def test_a_cell_that_is_no_text_is_shown_by_its_signs_and_refused():
     """Half a character, bytes in another encoding, a number of thousands of digits."""
     for cell, shown in (("\ud800", r"\\ud800"), (b"\xff", r"\\xff"), (10**5000, "0x")):
-        with pytest.raises(BadResponses, match=re.escape(f"column 'q1': found '{shown}")):
+        with refused(BadResponses, "bad_answer", column="q1") as caught:
             Responses.from_dataframe([{"id": "a", "q1": 1}, {"id": "b", "q1": cell}])
+        assert str(caught.value.facts["value"]).strip("'").startswith(shown)
         named = read_listed([{"id": "a", "q1": 1, "q2": 0}, {"id": cell, "q1": 0, "q2": 1}])
         (name,) = named.keys() - {"a"}
         assert (named["a"], name.startswith(shown[0])) == ((1, 0), True)
@@ -225,8 +225,9 @@ def test_a_quoted_line_end_of_one_judge_takes_in_nobody_elses_rows(tmp_path):
     before = read_comparisons(path)
     assert before.n_judges == 1  # a text may have several lines, but not in a release
     for votes in (path, before, before.keep(["ash", "elm"])):
-        with pytest.raises(BadResponses, match=rf"{RULE}.*line 2: the row and its line differ"):
+        with refused(BadResponses, "release_reads_answers_stated") as caught:
             release_comparisons(votes, BUDGET, **about)
+        assert "line 2: the row and its line differ" in caught.value.facts["advice"]
     (tmp_path / "objects.txt").write_text("ash\nelm\noak\n")
     ledger = tmp_path / "ledger.db"
     assert run("ledger", "create", ledger, "--epsilon", 5, "--delta", 1e-5).code == 0

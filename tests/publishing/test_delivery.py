@@ -361,8 +361,9 @@ def test_a_finished_release_is_not_reopened_by_sql(answers, ledger, tmp_path, st
     with contextlib.suppress(sqlite3.OperationalError), connection:  # no table of that name
         connection.executescript(statement)
     connection.close()
-    with pytest.raises((LedgerError, BadUsage), match=r"damaged|has arrived"):
+    with pytest.raises((LedgerError, BadUsage)) as caught:
         library.resume_release(ledger.path, 1, answers)
+    assert caught.value.code in ("ledger_damaged_what_spent", "release_arrived_values_removed")
 
 
 @pytest.mark.parametrize("name", ["../../evil", "..", "", "a/b", "-x", "a b", "x" * 65, "a\n"])

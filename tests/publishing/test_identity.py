@@ -185,8 +185,9 @@ def test_a_record_with_an_identity_that_no_release_has_is_refused(tmp_path, name
     hashes = record.pop("files")
     record.pop("record_sha256")
     path.write_text(seal_record({**record, name: value}, hashes))
-    with pytest.raises(BadResponses, match="which no release has"):
+    with refused(BadResponses, "not_whole_release_bundle") as caught:
         discreet.verify(tmp_path / "one")
+    assert f"has the {name}" in caught.value.facts["problem"]
 
 
 # -- later life --------------------------------------------------------------------------------

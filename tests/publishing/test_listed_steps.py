@@ -50,8 +50,9 @@ def test_values_become_the_categories_that_were_listed(tmp_path):
 def test_a_matrix_is_read_as_listed():
     told = tell({"0": 2, "1": 2}, lowest=1)
     assert read(np.array([[1, 3], [2, 2]]), told) == [[0, 2], [1, 1]]
-    with pytest.raises(BadResponses, match="none of its categories: 1, 2, 3"):
+    with refused(BadResponses, "correct_init") as caught:
         read(np.array([[1, 4], [2, 2]]), told)
+    assert "item '1' has the answer 4" in caught.value.facts["reason"]
     assert read(np.array([[1, 3, 7], [2, 2, -5]]), told) == [[0, 2], [1, 1]]
 
 

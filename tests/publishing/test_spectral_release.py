@@ -415,8 +415,9 @@ def test_a_record_of_another_estimator_is_refused(tmp_path):
     record = {**json.loads(path.read_text()), "estimator": "guessed"}
     record["record_sha256"] = hash_record(record)
     path.write_text(json.dumps(record))
-    with pytest.raises(BadResponses, match="estimator"):
+    with refused(BadResponses, "not_whole_release_bundle") as caught:
         library.verify(tmp_path / "out")
+    assert "has the estimator 'guessed'" in caught.value.facts["problem"]
 
 
 def test_page_and_statement_say_how_the_numbers_came_about(tmp_path):

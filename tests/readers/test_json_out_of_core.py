@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 import tracemalloc
 
 import pytest
@@ -83,8 +82,7 @@ def test_json_lines_are_counted_as_in_memory(tmp_path, form):
         try:
             expected = count_pairs(folder, engine="memory")
         except BadResponses as error:
-            words = re.escape(str(error).replace("the file", "it"))
-            with pytest.raises(BadResponses, match=words):
+            with refused(BadResponses, error.code, **error.facts):
                 count_pairs(folder, engine="duckdb")
             return
         assert same(count_pairs(folder, engine="duckdb"), expected)

@@ -131,10 +131,11 @@ def test_without_the_driver_the_extra_is_named(monkeypatch):
 
 def test_a_server_that_is_not_there_is_reported_without_the_password():
     pytest.importorskip("adbc_driver_postgresql")
-    with pytest.raises(
-        BadUsage, match=r"at postgresql://ann@127.0.0.1:1/school: .*refused"
-    ) as found:
+    place = "postgresql://ann@127.0.0.1:1/school"
+    with pytest.raises(BadUsage) as found:
         count_pairs(DEAD)
+    assert (found.value.code, found.value.facts["place"]) == ("postgresql_not_let_us", place)
+    assert "refused" in found.value.facts["error"]
     assert not holds_password("".join(traceback.format_exception(found.value)))
 
 
@@ -333,8 +334,9 @@ def test_what_other_readers_refuse_is_refused_with_its_row(server, small, row, c
             count_pairs(server.address(wanted))
         assert "row " in str(found.value)
         assert not holds_password(str(found.value))
-    with pytest.raises(BadResponses, match=r"row 4 of its result"):
+    with refused(BadResponses, code, **facts) as found:
         count_pairs(server.address("wrong"))
+    assert any("row 4 of its result" in str(fact) for fact in found.value.facts.values())
 
 
 ODD = 'odd "name"; DROP TABLE precious; --'

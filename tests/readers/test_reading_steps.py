@@ -206,8 +206,10 @@ def binary(rows=50):
 def test_one_stray_two_does_not_turn_a_test_into_partial_credit():
     test = binary()
     test.loc[3, "b"] = 2
-    with pytest.raises(BadResponses, match=r"row 3 .*column 'b'.*name the model"):
+    where = "The data frame, row 3 (counted from 0)"
+    with refused(BadResponses, "bad_answer", where=where, column="b", value="2") as caught:
         Responses.from_dataframe(test)
+    assert {"model": "partial-credit"} in [one.options for one in caught.value.remedies]
     assert Responses.from_dataframe(test, model="partial-credit").steps == (1, 2, 1, 1)
     assert Responses.from_dataframe(test, missing=2).steps == (1,) * 4
     with pytest.raises(BadResponses, match="Row 3, column 1"):
@@ -250,22 +252,22 @@ def test_scales_are_reversed_merged_and_given_more_steps(codes):
 
 def test_mistakes_about_steps_are_explained(codes):
     wide = frame(codes)
-    for words, message in (
-        ({"reverse": "q9"}, "names q9"),
-        ({"merge": {"q0": "1+3"}}, "not next to each other"),
-        ({"merge": {"q4": "0+1"}}, "leaves one category"),
-        ({"merge": "2+3"}, "a mapping from names"),
-        ({"steps": 12}, "at most 10"),
-        ({"steps": 1.5}, "whole number"),
-        ({"model": "grm"}, "no model called 'grm'"),
-        ({"model": "rasch", "steps": 2}, "Leave out one or the other"),
-        ({"at_least": 2, "model": "partial-credit"}, "Leave out one or the other"),
+    for words, code in (
+        ({"reverse": "q9"}, "names_items_steps_write"),
+        ({"merge": {"q0": "1+3"}}, "merge_merge_joins_item"),
+        ({"merge": {"q4": "0+1"}}, "merge_merge_leaves_one"),
+        ({"merge": "2+3"}, "must_found_nothing_read"),
+        ({"steps": 12}, "steps_steps_may_most"),
+        ({"steps": 1.5}, "must_found_nothing_read"),
+        ({"model": "grm"}, "no_called_one_check_choice_name"),
+        ({"model": "rasch", "steps": 2}, "model_rasch_model_rasch"),
+        ({"at_least": 2, "model": "partial-credit"}, "least_least_one_means"),
     ):
-        with pytest.raises(BadUsage, match=message):
+        with refused(BadUsage, code):
             Responses.from_dataframe(wide, **words)
-    with pytest.raises(BadResponses, match="has the answer 4, but was said to have 2 steps"):
+    with refused(BadResponses, "bad_scale", column="q0", value=3.0):
         Responses.from_dataframe(wide, steps=2)
-    with pytest.raises(BadResponses, match="below the lowest category"):
+    with refused(BadResponses, "bad_scale", column="q4", value=0.0):
         Responses.from_dataframe(wide, lowest=1)
 
 

@@ -76,9 +76,10 @@ class BadAnswer(BadResponses):
     def _explain(self) -> tuple[str, dict[str, object]]:
         code, facts = super()._explain()
         cell = self.found
-        if facts or cell is None:
+        if cell is None:
             return code, facts
-        return code, {"where": cell.where, "column": cell.column, "value": show(cell.value)}
+        place = {"where": cell.where, "column": cell.column, "value": show(cell.value)}
+        return code, place | facts
 
 
 @dataclass(frozen=True)
