@@ -20,6 +20,7 @@ from discreet.answers.responses import Responses
 from discreet.counts.planes import BitPlanes, SparseRows
 from discreet.errors import BadResponses, BadUsage
 from discreet.secure import SeededSource
+from refusals import refused
 
 CELLS = hnp.arrays(
     np.int8,
@@ -30,12 +31,6 @@ CELLS = hnp.arrays(
 SPARSE_CELLS = np.full((200, 40), -1, dtype=np.int8)
 SPARSE_CELLS[np.arange(200), np.arange(200) % 40] = np.arange(200) % 2
 SPARSE_CELLS[:3, :9] = 1
-
-
-def refusal(error, function, *arguments, **options) -> str:
-    with pytest.raises(error) as caught:
-        function(*arguments, **options)
-    return str(caught.value)
 
 
 # -- arrays ----------------------------------------------------------------------------------
@@ -77,10 +72,8 @@ def test_sparse_matrices_hold_wrong_answers_as_explicit_zeros():
 
 def test_two_entries_of_a_sparse_matrix_at_one_place_are_refused():
     matrix = sp.coo_array((np.array([1, 0]), ([1, 1], [0, 0])), shape=(3, 2))
-    assert refusal(BadResponses, Responses.from_array, matrix) == (
-        "The sparse matrix holds two entries at row 1, column 0. One answer per person and item is "
-        "needed; decide between them before building the matrix (sum_duplicates would add them up)."
-    )
+    with refused(BadResponses, "sparse_matrix_holds_two", row="1", items="column 0"):
+        Responses.from_array(matrix)
 
 
 @pytest.mark.parametrize(
@@ -96,56 +89,37 @@ def test_two_entries_of_a_sparse_matrix_at_one_place_are_refused():
     ],
 )
 def test_a_cell_that_is_no_answer_is_named(X, found):
-    assert refusal(BadResponses, Responses.from_array, X, items=["a", "b"]) == (
-        f"Row 1, column 1 ('b') (counted from 0): found {found} where an answer should be. Answers "
-        "must be 0, 1, true or false, steps (whole numbers from 0 or 1 with at most eleven "
-        "categories and no gap), or missing (NaN, None, masked, or -1 in arrays of signed "
-        "numbers). Where a code stands for a missing "
-        "answer, name it with missing=code. Where answers are scores, "
-        "compare them: np.where(np.isnan(X), np.nan, X >= threshold)."
-    )
+    with pytest.raises(BadResponses, match=rf"^Row 1, column 1 \('b'\) .* found {found} where"):
+        Responses.from_array(X, items=["a", "b"])
 
 
 @pytest.mark.parametrize(
-    ("X", "message"),
+    ("X", "code", "facts"),
     [
-        (
-            [1, 0],
-            "Answers must be a matrix with one row per person and one column per item; found an "
-            "array of shape (2,). Give the answers of one person as [[1, 0, 1]], and several files "
-            "as a pattern, such as 'answers/*.csv'.",
-        ),
-        (
-            [[1], [1, 0]],
-            "The rows of the answers differ in length, so it is not clear which answer belongs to "
-            "which item. Give every person one entry per item, None where there is no answer.",
-        ),
-        (
-            np.array([[1j]]),
-            "Answers must be numbers or truth values; found an array of type complex128. Give 0, 1 "
-            "and NaN, or an array of booleans.",
-        ),
+        ([1, 0], "answers_must_matrix_one", {"kind": "an array", "shape": "(2,)"}),
+        ([[1], [1, 0]], "rows_answers_differ_length", {}),
+        (np.array([[1j]]), "answers_must_numbers_truth", {"dtype": "complex128"}),
     ],
 )
-def test_what_is_no_matrix_of_answers_is_refused(X, message):
-    assert refusal(BadResponses, Responses.from_array, X) == message
+def test_what_is_no_matrix_of_answers_is_refused(X, code, facts):
+    with refused(BadResponses, code, **facts):
+        Responses.from_array(X)
 
 
 def test_names_must_fit():
     X = np.ones((2, 2), dtype=np.int8)
-    assert refusal(BadUsage, Responses.from_array, X, items=["a"]) == (
-        "1 item names were given for 2 columns of answers. Give one name per column."
-    )
-    assert refusal(BadResponses, Responses.from_array, X, items=["a", "a"]) == (
-        "Item 'a' occurs twice, at positions 0 and 1 (counted from 0). Names must differ. "
-        "Rename or remove one."
-    )
-    assert refusal(BadUsage, Responses.from_array, X, persons=["p"]) == (
-        "1 person ids were given for 2 rows of answers. Give one id per row."
-    )
-    assert refusal(BadResponses, Responses.from_array, X, persons=["p", "p"]).startswith(
-        "Person 'p' occurs twice, at positions 0 and 1 (counted from 0)."
-    )
+    with refused(BadUsage, "item_names_given_columns", n_names="1", n_items="2"):
+        Responses.from_array(X, items=["a"])
+    with refused(
+        BadResponses, "occurs_twice_positions_counted", role="Item", name="a", places="0 and 1"
+    ):
+        Responses.from_array(X, items=["a", "a"])
+    with refused(BadUsage, "person_ids_given_rows", n_persons="1", n_persons_2="2"):
+        Responses.from_array(X, persons=["p"])
+    with refused(
+        BadResponses, "occurs_twice_positions_counted", role="Person", name="p", places="0 and 1"
+    ):
+        Responses.from_array(X, persons=["p", "p"])
 
 
 # -- the type --------------------------------------------------------------------------------
@@ -271,9 +245,8 @@ def test_an_unfair_cap_would_be_noticed(form, fault, capping, monkeypatch):
 def test_a_cap_needs_a_whole_number():
     answers = Responses.from_array([[1, 0]])
     for wrong in (0, -1, 1.5, "2"):
-        assert refusal(BadUsage, answers.cap, wrong, SeededSource(0)) == (
-            f"max_answers must be a whole number of at least 1; found {wrong!r}."
-        )
+        with refused(BadUsage, "must_whole_number_least", name="max_answers", max_answers=wrong):
+            answers.cap(wrong, SeededSource(0))
 
 
 # -- data frames -----------------------------------------------------------------------------
@@ -352,9 +325,9 @@ def test_the_keywords_of_files_work_for_frames():
 def test_a_bad_value_in_a_frame_is_named(column, found):
     frame = pa.table({"id": ["a", "b"], "q1": column})
     stated = {"reading": Reading(person="id")}
-    assert refusal(BadResponses, Responses.from_dataframe, frame, **stated).startswith(
-        f"The data frame, row 1 (counted from 0), column 'q1': found {found} where an answer should"
-    )
+    where = "The data frame, row 1 (counted from 0)"
+    with refused(BadResponses, "bad_answer", where=where, column="q1", value=found):
+        Responses.from_dataframe(frame, **stated)
 
 
 def test_mixed_types_are_read_or_refused_value_by_value():
@@ -362,23 +335,23 @@ def test_mixed_types_are_read_or_refused_value_by_value():
     assert Responses.from_dataframe(frame).to_array().tolist() == [[1], [0], [-1], [1]]
     frame = pd.DataFrame({"q1": [1, "never", None]})
     stated = {"reading": Reading(layout="wide")}
-    assert refusal(BadResponses, Responses.from_dataframe, frame, **stated).startswith(
-        "The data frame, row 1 (counted from 0), column 'q1': found 'never' where an answer should"
-    )
+    with refused(
+        BadResponses,
+        "bad_answer",
+        where="The data frame, row 1 (counted from 0)",
+        column="q1",
+        value="'never'",
+    ):
+        Responses.from_dataframe(frame, **stated)
 
 
 def test_what_is_no_frame_is_wrong_usage():
-    assert refusal(BadUsage, Responses.from_dataframe, [[1, 0]]) == (
-        "A data frame is needed (pandas, polars, pyarrow, duckdb, ...); found list. Use "
-        "Responses.from_array for arrays and lists, and the path of a file instead of the opened "
-        "file."
-    )
-    assert refusal(BadResponses, Responses.from_dataframe, pd.DataFrame({"q1": []})) == (
-        "The data frame has columns but no rows, so there are no answers in it."
-    )
-    assert refusal(BadResponses, Responses.from_dataframe, pd.DataFrame()) == (
-        "The data frame has no columns, so there are no answers in it."
-    )
+    with refused(BadUsage, "data_frame_needed_pandas", name="list"):
+        Responses.from_dataframe([[1, 0]])
+    with refused(BadResponses, "data_frame_columns_no"):
+        Responses.from_dataframe(pd.DataFrame({"q1": []}))
+    with refused(BadResponses, "data_frame_no_columns"):
+        Responses.from_dataframe(pd.DataFrame())
 
 
 @settings(deadline=None, max_examples=40)

@@ -47,7 +47,8 @@ def refuse(ledger, bundles):
     ended = discreet("ledger", "check", ledger.path, "--bundles", bundles)
     assert (ended.code, ended.out) == (3, "")
     assert ended.err == f"Error: {caught.value}\n"
-    return str(caught.value)
+    assert caught.value.code == "not_account_all_bundles"
+    return "{lines} {advice}".format_map(caught.value.facts)
 
 
 def test_a_ledger_knows_its_bundles_whatever_their_language(answers, ledger, bundles):

@@ -46,7 +46,6 @@ from spreadsheet_files import write_xlsx
 LEAST = 0.35
 """Share of the tables of a kind that must be read and compared."""
 FAST = 40
-RULE = "A release reads answers by stated rules"
 
 
 def test_a_long_run_compares_many_tables_of_every_kind():
@@ -267,8 +266,9 @@ def test_a_cell_that_reads_like_a_control_file_makes_none_of_the_table(tmp_path)
         ('"', "=,q1,q2,note\n"),
     ):
         path.write_text(f"{names}a,1,0,x\nb,1,1,{quote}x\n{control}{quote}\nc,1,1,y\nd,0,0,z\n")
-        with pytest.raises(BadResponses, match=f"{RULE}.*line 3|found 1 field"):
+        with pytest.raises(BadResponses) as caught:
             read_listed(path)
+        assert caught.value.code in ("release_reads_answers_stated", "line_found_first_row")
     for head in ("&INST\n", "; a test\n\n", "TITLE='A test'\n", ""):
         (tmp_path / "test.con").write_text(f"{head}{control}b   11\n")
         assert read_listed(tmp_path / "test.con") == {"a": (1, 0), "b": (1, 1)}

@@ -20,25 +20,13 @@ from hypothesis import strategies as st
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage
 from discreet.readers.answers import read_responses
+from refusals import refused
 
 LONG = "person,item,response\n"
-ACCEPTED = (
-    "Answers must be 0, 1, true or false, steps (whole numbers from 0 or 1 with at most eleven "
-    "categories and no gap), or missing (blank, NA, NaN, '.' or null)."
-)
-NO_ANSWER = (
-    "If {0} stands for a missing answer{1}, say so with missing=[{0}] (--missing {0}); otherwise "
-    "correct the cell."
-)
-SCALE = (
-    "are steps of a rating scale or points, say from which score on they count as right with "
-    "at_least=SCORE (--at-least SCORE); codes for missing answers must be named too, or they count "
-    "as right."
-)
-SCORES = (
-    "If answers are scores, say from which score on they count as right with at_least=SCORE "
-    "(--at-least SCORE)."
-)
+
+
+#: What is said of a line that may have one.
+OPEN_QUOTE = " A quotation mark that is opened and not closed can cause this."
 
 
 @pytest.fixture
@@ -51,12 +39,6 @@ def write(tmp_path, monkeypatch):
         return name
 
     return to_file
-
-
-def refusal(error, path, **options) -> str:
-    with pytest.raises(error) as caught:
-        read_responses(path, **options)
-    return str(caught.value)
 
 
 # -- what is read ----------------------------------------------------------------------------
@@ -159,11 +141,8 @@ def test_bytes_in_no_known_encoding_are_refused(write):
     path = write((LONG + "a\x81,x,1\n").encode("latin-1"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        message = refusal(BadResponses, path)
-    assert message == (
-        "a.csv is neither UTF-8 nor Windows-1252 (Latin-1) text, so its names cannot be read. "
-        "Save it as UTF-8."
-    )
+        with pytest.raises(BadResponses, match="neither UTF-8 nor Windows-1252"):
+            read_responses(path)
 
 
 def test_utf16_from_a_spreadsheet_is_read(write):
@@ -192,11 +171,16 @@ def test_group_columns_are_kept_beside_the_answers(write):
 
 def test_a_person_in_two_groups_is_refused(write):
     path = write("id,item,resp,sex\na,x,1,F\nb,x,0,M\na,y,1,M\n")
-    assert refusal(BadResponses, path, group="sex") == (
-        "a.csv, line 4, column 'sex': person 'a' belongs to group 'M' here but to 'F' before. A "
-        "person can be in one group only. Correct the column, or leave it out with "
-        "ignore=['sex'] (--ignore)."
-    )
+    with refused(
+        BadResponses,
+        "column_person_belongs_group",
+        row="a.csv, line 4",
+        name="sex",
+        row_2="a",
+        row_3="M",
+        row_4="F",
+    ):
+        read_responses(path, group="sex")
 
 
 def test_at_least_turns_marks_into_right_and_wrong(write):
@@ -236,11 +220,15 @@ def test_a_person_may_continue_in_another_row_or_file(write, tmp_path):
 def test_a_repeat_in_another_file_is_found_there(write):
     write(LONG + "a,x,1\nb,x,1\n", "1.csv")
     write("person;item;response\nb;y;1\na;x;0\n", "2.csv")
-    assert refusal(BadResponses, "*.csv") == (
-        "Person 'a' answered item 'x' more than once: 1.csv, line 2 and 2.csv, line 3. Only one "
-        "answer can count. Remove one, or keep the first or the last of them with repeats='first' "
-        "or repeats='last' (--repeats first, --repeats last)."
-    )
+    with refused(
+        BadResponses,
+        "person_answered_item_more",
+        first="a",
+        first_2="x",
+        first_3="1.csv, line 2",
+        second="2.csv, line 3",
+    ):
+        read_responses("*.csv")
 
 
 def test_an_item_nobody_answered_stays_an_item(write):
@@ -319,17 +307,17 @@ def test_ids_that_no_row_uses_are_not_persons(write):
 
 def test_a_bad_value_in_parquet_is_named_with_its_row(write):
     pq.write_table(pa.table({"id": ["a", "b"], "q1": [1, 5]}), "a.parquet")
-    assert refusal(BadResponses, "a.parquet").startswith(
-        f"a.parquet, row 2, column 'q1': found 5 where an answer should be. {ACCEPTED} If "
-    )
+    with refused(BadResponses, "bad_answer", where="a.parquet, row 2", column="q1", value="5"):
+        read_responses("a.parquet")
 
 
 def test_damaged_parquet_is_refused(write):
     pq.write_table(pa.table({"id": ["a", "b"], "q1": [1, 0]}), "a.parquet")
     path = write(Path("a.parquet").read_bytes()[:-30], "cut.parquet")
-    assert refusal(BadResponses, path).startswith(
-        "cut.parquet is damaged or cut off and cannot be read as Parquet: "
-    )
+    with refused(
+        BadResponses, "damaged_cut_off_cannot_read_parquet", path="cut.parquet", kind="Parquet"
+    ):
+        read_responses(path)
 
 
 @pytest.mark.parametrize(
@@ -357,296 +345,269 @@ def test_json_lines_are_read_in_three_forms(write, lines):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "code", "facts"),
     [
         (
             '{"id": 1, "q1": 1}\n{"id": 2,\n',
-            "a.jsonl, line 2: not valid JSON (Expecting property name enclosed in double quotes at "
-            "character 10). Each line must be one JSON object; correct the line or write the file "
-            "again.",
+            "line_not_valid_json",
+            {"path": "a.jsonl", "line": "2", "pos": "10"},
         ),
-        (
-            "[1]\n",
-            "a.jsonl, line 1: found a list where an object should be. Each line must be one JSON "
-            'object, such as {"person": "p1", "item": "i1", "response": 1}.',
-        ),
+        ("[1]\n", "line_found_where_object", {"path": "a.jsonl", "line": "1", "record": "a list"}),
         (
             '{"id": 1, "q1": 1}\n\n{"id": 2, "q1": 3}\n',
-            f"a.jsonl, line 3, column 'q1': found 3 where an answer should be. {ACCEPTED} If 1 "
-            f"to 3 {SCALE} {NO_ANSWER.format(3, '')} If 'q1' is not an item, leave it out with "
-            "ignore=['q1'] (--ignore q1).",
+            "bad_answer",
+            {"where": "a.jsonl, line 3", "column": "q1", "value": "3"},
         ),
         (
             '{"person": "a", "item": "x", "response": 1}\n{"person": "a", "item": "y"}\n',
-            "a.jsonl, line 2: the record has no 'response', which the first record has. Add it "
-            "(null where there is no answer) or remove the line.",
+            "line_record_no_first",
+            {"path": "a.jsonl", "line": "2", "key": "response"},
         ),
         (
             '{"subject_id": "a", "responses": {"x": 1}}\n{"subject_id": "b", "responses": 1}\n',
-            "a.jsonl, line 2: 'responses' must be an object from items to answers, as in the first "
-            "record; found a number.",
+            "line_responses_must_object",
+            {"path": "a.jsonl", "line": "2", "answers": "a number"},
         ),
         (
             '{"subject_id": "a", "responses": {"x": 1}}\n{"subject_id": "", "responses": {}}\n',
-            "a.jsonl, line 2: the person id is missing. Fill it in, or remove the line.",
+            "line_person_id_missing",
+            {"path": "a.jsonl", "line": "2"},
         ),
         (
             '{"responses": {"x": 1}}\n',
-            "a.jsonl: the first record has 'responses' but no person; its keys are 'responses'. "
-            "Name the person's key with person=NAME (--person NAME).",
+            "first_record_responses_no",
+            {"path": "a.jsonl", "first": "'responses'"},
         ),
         (
             '{"person": null, "item": "x", "response": 1}\n',
-            "a.jsonl, line 1, column 'person': the person id is missing. Without it the row "
-            "belongs to no person. Fill it in, or remove the row.",
+            "column_id_missing_without",
+            {"row": "a.jsonl, line 1", "name": "person", "role": "person"},
         ),
     ],
 )
-def test_bad_json_lines_are_refused_with_their_line(write, text, message):
-    assert refusal(BadResponses, write(text, "a.jsonl")) == message
+def test_bad_json_lines_are_refused_with_their_line(write, text, code, facts):
+    with refused(BadResponses, code, **facts):
+        read_responses(write(text, "a.jsonl"))
 
 
 # -- what is refused -------------------------------------------------------------------------
 
-EMPTY = (
-    "a.csv is empty. A file of answers has a first row of column names and then one row per "
-    "person, or per person and item."
-)
-NO_ROWS = (
-    "a.csv has column names but no rows below them, so there are no answers to read. Check that "
-    "it was written completely."
-)
-UNCLEAR = (
-    "a.csv: cannot tell whether this is a long or a wide table. Column 'item' looks like the item "
-    "column of a long table, but no column looks like its answer column; the columns are 'person', "
-    "'item'. If it is long, name the answer column with response=NAME (--response NAME); if it has "
-    "one column per item, say layout='wide' (--layout wide)."
-)
-
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "code", "facts"),
     [
-        ("", EMPTY),
-        ("\n \n", EMPTY),
-        ("\ufeff", EMPTY),
-        (LONG, NO_ROWS),
-        ("id,q1,q2", NO_ROWS),
-        ("person,item\na,x\n", UNCLEAR),
+        ("", "empty_file_answers_first", {"path": "a.csv"}),
+        ("\n \n", "empty_file_answers_first", {"path": "a.csv"}),
+        ("\ufeff", "empty_file_answers_first", {"path": "a.csv"}),
+        (LONG, "column_names_no_rows_below", {"name": "a.csv"}),
+        ("id,q1,q2", "column_names_no_rows_below", {"name": "a.csv"}),
+        (
+            "person,item\na,x\n",
+            "cannot_tell_whether_long",
+            {"where": "a.csv", "column": "item", "present": "item", "value": "'person', 'item'"},
+        ),
         (
             "item,response\nx,1\n",
-            "a.csv: no person column found; the columns are 'item', 'response'. A long table needs "
-            "a person, an item and an answer column. Name this one with person=NAME (--person "
-            "NAME), or say layout='wide' (--layout wide) if there is one column per item.",
+            "no_column_found_columns",
+            {"where": "a.csv", "meaning": "person", "value": "'item', 'response'"},
         ),
         (
             "id,user,item,response\n1,2,x,1\n",
-            "a.csv: 'id' and 'user' could each be the person column. Say which one is meant with "
-            "person=NAME (--person NAME).",
+            "could_each_column_say",
+            {"location": "a.csv", "listed": "'id' and 'user'", "meaning": "person"},
         ),
         (
             LONG + "a,x,1\na,y,2\n",
-            f"a.csv, line 3, column 'response': found '2' where an answer should be. {ACCEPTED} "
-            f"If 1 to 2 {SCALE} {NO_ANSWER.format(2, ' (1 of 2 answers looked at)')}",
+            "bad_answer",
+            {"where": "a.csv, line 3", "column": "response", "value": "'2'"},
         ),
         (
             "id,q1,q2\na,1,0\n\nb,0,2\n",
-            "a.csv, line 4, column 'q2': found '2' where an answer should be. Item 'q2' has the "
-            "answer 2, and all other items are right or wrong (0 or 1). If 2 stands for a missing "
-            "answer, say missing=[2] (--missing 2). If it is meant, name the model: "
-            "model='partial-credit' (--model partial-credit). Otherwise correct it.",
+            "bad_answer",
+            {"where": "a.csv, line 4", "column": "q2", "value": "'2'"},
         ),
         (
             "id,q1,sex\na,1,F\n",
-            f"a.csv, line 2, column 'sex': found 'F' where an answer should be. {ACCEPTED} If "
-            "'sex' groups the persons, say group='sex' (--group sex). If 'sex' is not an item, "
-            "leave it out with ignore=['sex'] (--ignore sex). Correct the cell, or leave it blank.",
+            "bad_answer",
+            {"where": "a.csv, line 2", "column": "sex", "value": "'F'"},
         ),
         (
             LONG + "a,x,-1\n",
-            f"a.csv, line 2, column 'response': found '-1' where an answer should be. {ACCEPTED} "
-            f"{NO_ANSWER.format(-1, ' (1 of 1 answers looked at)')} {SCORES}",
+            "bad_answer",
+            {"where": "a.csv, line 2", "column": "response", "value": "'-1'"},
         ),
         (
             LONG + '"a\nb",x,1\r\n\r\na,x,1\r\n"a\nb",x,0\r\n',
-            "Person 'a\\nb' answered item 'x' more than once: a.csv, line 2 and a.csv, line 6. "
-            "Only one answer can count. Remove one, or keep the first or the last of them with "
-            "repeats='first' or repeats='last' (--repeats first, --repeats last).",
+            "person_answered_item_more",
+            {
+                "first": "a\\nb",
+                "first_2": "x",
+                "first_3": "a.csv, line 2",
+                "second": "a.csv, line 6",
+            },
         ),
         (
             "id,q1,q2\na,1,\nb,1,1\na,0,0\n",
-            "Person 'a' answered item 'q1' more than once: a.csv, line 2 and a.csv, line 4. Only "
-            "one answer can count. If these are two persons, number the rows with ignore=['id'] "
-            "(--ignore id). Remove one, or keep the first or the last of them with "
-            "repeats='first' or repeats='last' (--repeats first, --repeats last).",
+            "person_answered_item_more",
+            {"first": "a", "first_2": "q1", "first_3": "a.csv, line 2", "second": "a.csv, line 4"},
         ),
         (
             LONG + "a,x,1\n,x,0\n",
-            "a.csv, line 3, column 'person': the person id is missing. Without it the row "
-            "belongs to no person. Fill it in, or remove the row.",
+            "column_id_missing_without",
+            {"row": "a.csv, line 3", "name": "person", "role": "person"},
         ),
         (
             LONG + "a,x,1\nb,NA,0\n",
-            "a.csv, line 3, column 'item': the item id is missing. Without it the row belongs "
-            "to no item. Fill it in, or remove the row.",
+            "column_id_missing_without",
+            {"row": "a.csv, line 3", "name": "item", "role": "item"},
         ),
         (
             LONG + "a,x,1\na,y\n",
-            "a.csv, line 3: found 2 fields, but the first row has 3 column names, so it is not "
-            "clear which answer is which. Correct the line (the delimiter is a comma).",
+            "line_found_first_row",
+            {
+                "path": "a.csv",
+                "line": "3",
+                "n_fields": "2 fields",
+                "n_names": "3",
+                "delimiter": "a comma",
+            },
         ),
         (
             LONG + 'a,x,1\n"a,y,1\nb,y,1\n',
-            "a.csv, line 3: found 1 field, but the first row has 3 column names, so it is not "
-            "clear which answer is which. Correct the line (the delimiter is a comma). A quotation "
-            "mark that is opened and not closed can cause this.",
+            "line_found_first_row",
+            {
+                "path": "a.csv",
+                "open_quote": OPEN_QUOTE,
+                "line": "3",
+                "n_fields": "1 field",
+                "n_names": "3",
+                "delimiter": "a comma",
+            },
         ),
         (
             "id,q1,q1\na,1,0\n",
-            "a.csv: columns 2 and 3 are both called 'q1'. Items must have different names; rename "
-            "or remove one.",
+            "columns_both_called_items",
+            {"where": "a.csv", "name": "2", "number": "3"},
         ),
-        (
-            "id,q1,\na,1,\n",
-            "a.csv: column 3 has no name, so its item would have none. Name the column in the "
-            "first row, or remove it.",
-        ),
-        (
-            "id\na\n",
-            "a.csv has no item columns; the columns are 'id'. A wide table needs one column of "
-            "answers per item.",
-        ),
+        ("id,q1,\na,1,\n", "column_no_name_item", {"where": "a.csv", "number": "3"}),
+        ("id\na\n", "no_item_columns_columns", {"where": "a.csv", "value": "'id'"}),
     ],
 )
-def test_bad_files_are_refused_with_place_reason_and_remedy(write, text, message):
-    assert refusal(BadResponses, write(text)) == message
+def test_bad_files_are_refused_with_place_reason_and_remedy(write, text, code, facts):
+    with refused(BadResponses, code, **facts):
+        read_responses(write(text))
 
 
 def test_a_late_bad_value_is_found_at_its_line(write):
     rows = "".join(f"p{k},x,{k % 2}\n" for k in range(600_000))
-    message = refusal(BadResponses, write(LONG + rows + "q,x,yes\n"))
-    assert message.startswith("a.csv, line 600002, column 'response': found 'yes'")
+    path = write(LONG + rows + "q,x,yes\n")
+    with refused(BadResponses, "bad_answer", where="a.csv, line 600002", value="'yes'"):
+        read_responses(path)
 
 
 def test_an_open_quotation_mark_early_in_a_long_file_is_found(write):
     rows = "".join(f"p{k},x,{k % 2}\n" for k in range(600_000))
-    message = refusal(BadResponses, write(LONG + 'a,x,1\n"b,x,1\n' + rows))
-    assert message.startswith("a.csv, line 3: found 1 field")
-    assert message.endswith("A quotation mark that is opened and not closed can cause this.")
+    path = write(LONG + 'a,x,1\n"b,x,1\n' + rows)
+    with refused(
+        BadResponses, "line_found_first_row", line="3", n_fields="1 field", open_quote=OPEN_QUOTE
+    ):
+        read_responses(path)
 
 
 def test_truth_values_are_refused_where_marks_are_expected(write):
-    assert refusal(BadResponses, write(LONG + "a,x,4\na,y,true\n"), at_least=3) == (
-        "a.csv, line 3, column 'response': found 'true' where an answer should be. With at_least=3 "
-        "every answer must be a number or missing (blank, NA, NaN, '.' or null). Correct the cell, "
-        "or leave it blank."
-    )
+    with refused(
+        BadResponses, "bad_answer", where="a.csv, line 3", column="response", value="'true'"
+    ):
+        read_responses(write(LONG + "a,x,4\na,y,true\n"), at_least=3)
 
 
 @pytest.mark.parametrize("size", [40, -300, -4])
 def test_a_cut_off_gzip_file_is_refused(write, size):
     rows = "".join(f"p{k},x,{k % 2}\n" for k in range(500_000))
     packed = gzip.compress((LONG + rows).encode(), 1)
-    assert refusal(BadResponses, write(packed[:size], "a.csv.gz")) == (
-        "a.csv.gz is a damaged or cut-off packed file: the compressed data ends early or does not "
-        "match its checksum, so answers would be lost. Copy or download the file again."
-    )
+    with pytest.raises(BadResponses, match=r"^a\.csv\.gz is a damaged or cut-off packed file"):
+        read_responses(write(packed[:size], "a.csv.gz"))
 
 
 @pytest.mark.parametrize(
-    ("content", "name", "message"),
+    ("content", "name", "code", "facts"),
     [
-        (
-            b"id,q1\na,1\n",
-            "a.csv.gz",
-            "a.csv.gz is named like a gzip file but is not one. Rename it without .gz, or pack it.",
-        ),
-        (
-            b"PK\x03\x04....",
-            "a.csv",
-            "a.csv is a zip file, which is not looked into. Unpack it and give the file inside.",
-        ),
-        (
-            b"id,q1\na,1\n",
-            "a.parquet",
-            "a.parquet is named like a Parquet file but is not one (it does not begin with PAR1). "
-            "It may be cut off, or another format; name it after what it is.",
-        ),
+        (b"id,q1\na,1\n", "a.csv.gz", "named_like_gzip_file", {"path": "a.csv.gz"}),
+        (b"PK\x03\x04....", "a.csv", "zip_file_not_looked", {"path": "a.csv"}),
+        (b"id,q1\na,1\n", "a.parquet", "named_like_parquet_file", {"path": "a.parquet"}),
     ],
 )
-def test_a_file_that_is_not_what_its_name_says_is_refused(write, content, name, message):
-    assert refusal(BadResponses, write(content, name)) == message
+def test_a_file_that_is_not_what_its_name_says_is_refused(write, content, name, code, facts):
+    with refused(BadResponses, code, **facts):
+        read_responses(write(content, name))
 
 
 def test_long_and_wide_files_do_not_mix(write):
     write("id,q1\na,1\n", "1.csv")
     write(LONG + "b,q1,1\n", "2.csv")
-    assert refusal(BadResponses, "*.csv") == (
-        "2.csv is a long table but 1.csv is a wide one. Read them one by one, or say layout='long' "
-        "or layout='wide' (--layout) if this is a mistake."
-    )
+    with refused(
+        BadResponses, "table_one_read_them", name="2.csv", ours="long", first="1.csv", theirs="wide"
+    ):
+        read_responses("*.csv")
 
 
 def test_files_with_and_without_persons_do_not_mix(write):
     write("id,q1\na,1\n", "1.csv")
     write("q1\n1\n", "2.csv")
-    assert refusal(BadResponses, "*.csv") == (
-        "2.csv has no person column, but the files before it have one. Give all files a person "
-        "column, or none."
-    )
+    with refused(
+        BadResponses,
+        "person_column_files_before",
+        name="2.csv",
+        is_numbered="no",
+        is_numbered_2="one",
+    ):
+        read_responses("*.csv")
 
 
 def test_paths_without_a_file_are_wrong_usage(write):
-    assert refusal(BadUsage, "none.csv") == (
-        "There is no file 'none.csv'. Check the path and the folder you are in."
-    )
-    assert refusal(BadUsage, "*.nothing") == (
-        "No file matches '*.nothing'. Check the pattern and the folder you are in."
-    )
+    with refused(BadUsage, "no_file_check_path_folder", text="none.csv"):
+        read_responses("none.csv")
+    with refused(BadUsage, "no_file_matches_check", text="*.nothing"):
+        read_responses("*.nothing")
     Path("folder").mkdir()
-    assert refusal(BadUsage, "folder") == (
-        "The folder 'folder' holds no file of answers. Looked for names that end in .csv, .tsv, "
-        ".parquet, .pq, .feather, .arrow, .jsonl, .ndjson, .xlsx, .xlsm, .xlsb, .xls, .ods, .sav, "
-        ".zsav, .dta, .xpt, .sas7bdat, .eval, .json, each also with .gz, .bz2, .zst."
-    )
+    with refused(BadUsage, "folder_holds_no_file", folder="folder", packed_ends=".gz, .bz2, .zst"):
+        read_responses("folder")
     os.mkfifo("pipe")
-    assert refusal(BadUsage, "pipe") == (
-        "'pipe' is not a regular file. Files are looked at more than once, which a pipe or device "
-        "does not allow; write the data to a file first."
-    )
-    assert refusal(BadUsage, "x" * 300).endswith("': the name is too long for one.")
+    with refused(BadUsage, "not_regular_file_files", location="pipe"):
+        read_responses("pipe")
+    with refused(BadUsage, "no_file_name_too"):
+        read_responses("x" * 300)
     assert (BadUsage.exit_code, BadResponses.exit_code) == (2, 3)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "code", "facts"),
     [
         (
             {"person": "nobody"},
-            "a.csv has no column 'nobody', which person= (--person) asks for. Its columns are "
-            "'person', 'item', 'response'.",
+            "asks_columns_check_column",
+            {
+                "location": "a.csv",
+                "how_often": "has no column",
+                "name": "nobody",
+                "names": "'person', 'item', 'response'",
+            },
         ),
-        (
-            {"layout": "tall"},
-            "layout must be None or 'long' or 'wide' or 'transposed'; found 'tall'.",
-        ),
-        ({"repeats": "all"}, "repeats must be 'error' or 'first' or 'last' or 'sum'; found 'all'."),
-        ({"one_means": "yes"}, "one_means must be 'right' or 'wrong'; found 'yes'."),
-        ({"at_least": float("nan")}, "at_least must be a finite number; found nan."),
+        ({"layout": "tall"}, "must_found_check_choice", {"name": "layout", "value": "tall"}),
+        ({"repeats": "all"}, "must_found_check_choice", {"name": "repeats", "value": "all"}),
+        ({"one_means": "yes"}, "must_found_check_choice", {"name": "one_means", "value": "yes"}),
+        ({"at_least": float("nan")}, "least_must_finite_number", {"at_least": "nan"}),
         (
             {"person": "item"},
-            "a.csv: person, item and response must be three different columns; found 'item', "
-            "'item' and 'response'.",
+            "person_item_response_must",
+            {"where": "a.csv", "person": "item", "item": "item", "response": "response"},
         ),
-        (
-            {"layout": "wide", "item": "item"},
-            "item= and response= name columns of a long table, but layout='wide' was given. Leave "
-            "out one or the other.",
-        ),
+        ({"layout": "wide", "item": "item"}, "item_response_name_columns", {}),
     ],
 )
-def test_wrong_options_are_wrong_usage(write, options, message):
-    assert refusal(BadUsage, write(LONG + "a,x,1\n"), **options) == message
+def test_wrong_options_are_wrong_usage(write, options, code, facts):
+    with refused(BadUsage, code, **facts):
+        read_responses(write(LONG + "a,x,1\n"), **options)
 
 
 def test_a_square_bracket_in_a_name_is_no_pattern(write):

@@ -265,9 +265,9 @@ def test_mistakes_about_steps_are_explained(codes):
     ):
         with refused(BadUsage, code):
             Responses.from_dataframe(wide, **words)
-    with refused(BadResponses, "bad_scale", column="q0", value=3.0):
+    with refused(BadResponses, "bad_scale", column="q0", value="3.0"):
         Responses.from_dataframe(wide, steps=2)
-    with refused(BadResponses, "bad_scale", column="q4", value=0.0):
+    with refused(BadResponses, "bad_scale", column="q4", value="0.0"):
         Responses.from_dataframe(wide, lowest=1)
 
 

@@ -80,14 +80,14 @@ def test_a_choice_or_a_keyword_that_is_nearly_right_is_named(act, code, facts):
 
 
 def test_a_public_name_that_is_nearly_right_is_named():
-    with pytest.raises(AttributeError, match="Did you mean score"):
-        _ = discreet.scores
-    with pytest.raises(AttributeError, match=r"Use discreet\.analysis\.measure_fit\."):
-        _ = discreet.measure_fit
-    with pytest.raises(AttributeError, match=r"Use discreet\.errors\.BadUsage\."):
-        _ = discreet.BadUsage
-    with pytest.raises(AttributeError, match="There is Bank, Budget"):
-        _ = discreet.zzz
+    for name, words in (
+        ("scores", "Did you mean score"),
+        ("measure_fit", r"Use discreet\.analysis\.measure_fit\."),
+        ("BadUsage", r"Use discreet\.errors\.BadUsage\."),
+        ("zzz", "There is Bank, Budget"),
+    ):
+        with pytest.raises(AttributeError, match=words):
+            getattr(discreet, name)
 
 
 def test_an_unknown_attribute_is_the_error_that_python_makes():
