@@ -132,9 +132,9 @@ def test_it_is_said_in_one_line_unless_it_is_stated(folder):
             {
                 "name": "reverse",
                 "name_2": "reverse",
-                "theirs": "False",
+                "theirs": "not turned round",
                 "where": "item 'A1'",
-                "ours": "True",
+                "ours": "turned round",
             },
         ),
         (
@@ -143,9 +143,9 @@ def test_it_is_said_in_one_line_unless_it_is_stated(folder):
             {
                 "name": "reverse",
                 "name_2": "reverse",
-                "theirs": "False",
+                "theirs": "not turned round",
                 "where": "item 'A1'",
-                "ours": "True",
+                "ours": "turned round",
             },
         ),
         (
@@ -154,9 +154,9 @@ def test_it_is_said_in_one_line_unless_it_is_stated(folder):
             {
                 "name": "merge",
                 "name_2": "merge",
-                "theirs": "[(1, 2)]",
+                "theirs": "1+2",
                 "where": "item 'A2'",
-                "ours": "[]",
+                "ours": "nothing",
             },
         ),
         (
@@ -239,6 +239,46 @@ def test_anchors_apply_the_reading_of_their_calibration(folder):
     assert ended.code == 0
     moved = [row["displacement"] for row in ended.document["anchors"]]
     assert np.abs(moved).max() < 0.3
+
+
+@pytest.mark.filterwarnings("ignore::discreet.errors.AssumedReading")
+def test_a_check_reads_as_the_calibration_and_holds_its_difficulties(folder):
+    estimate = discreet.fit("first.csv", **REVERSED)
+    estimate.save("estimate.json")
+    discreet.write_bank("bank.csv", discreet.create_bank(estimate, scale="s", source="one"))
+    fewer = TABLE.iloc[:200].drop(columns="A3")
+    write(fewer)
+    stated = read_responses("low.csv", **REVERSED, steps=5)
+    held = analysis.check_model(stated, discreet.fit(stated, anchors=estimate))
+    found = analysis.check_model("low.csv", anchors=estimate)
+    assert found.to_dict() == held.to_dict()
+    np.testing.assert_array_equal(found.estimate.displacement, held.estimate.displacement)
+    for calibration in ("estimate.json", "bank.csv"):
+        ended = type_line("check", "low.csv", "--with", calibration, "--json")
+        assert ended.code == 0, ended.err
+        rows = ended.document["anchors"]
+        assert [row["displacement"] for row in rows] == found.estimate.displacement.tolist()
+        assert [row["statistic"] for row in ended.document["tests"]] == [
+            None if one.statistic is None else pytest.approx(one.statistic, abs=0)
+            for one in held.tests
+        ]
+        (line,) = [one for one in ended.err.splitlines() if "as those of the calibration" in one]
+        assert "reverse=A1" in line
+    shown = type_line("check", "low.csv", "--with", "estimate.json")
+    assert "Question" not in shown.out
+    assert "how far each would move" in shown.out
+    ended = type_line("check", "low.csv", "--with", "estimate.json", "--reverse", "A2")
+    assert ended.code != 0
+    assert "of the calibration were read with turned round" in ended.err
+
+
+def test_a_calibration_of_other_items_is_no_calibration_of_these_answers(folder):
+    answers = read_responses("first.csv", **REVERSED)
+    estimate = discreet.fit(answers)
+    for arguments in ({"estimate": discreet.fit(answers.select(ITEMS[:4]))},
+                      {"estimate": estimate, "anchors": estimate}):  # fmt: skip
+        with refused(BadUsage, "estimate_calibration_these_answers"):
+            analysis.check_model(answers, **arguments)
 
 
 def test_links_and_drift_refuse_calibrations_that_were_read_differently(folder):

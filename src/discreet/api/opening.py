@@ -87,7 +87,8 @@ def _open_answers(arguments: PlainDict, reading: PlainDict, name: str) -> None:
         item = str(reading.get("item") or "item")
         arguments["testlet"] = read_testlets(source, arguments["testlet"], item)
     words = name_model(source, arguments.get("model", "auto"), cast(FitWords, reading))
-    like = arguments.get("calibration", arguments.get("estimate"))
+    given = (arguments.get(name) for name in ("calibration", "estimate", "anchors"))
+    like = next((one for one in given if one is not None), None)
     arguments["responses"] = load_answers(source, words, group=_name_columns(arguments), like=like)
     if arguments.get("past") is not None:
         arguments["past"] = load_answers(arguments["past"], words, like=like)

@@ -225,13 +225,16 @@ def decide_plan(source: str, reading: ReleaseReading, like: Any = None) -> Readi
     return decide_reading(source, carry_reading(find_reading(like), list_stated(reading)))
 
 
-def inspect_answers(source: str, reading: ReadingOptions) -> Inspection:
+def inspect_answers(source: str, reading: ReadingOptions, like: Any = None) -> Inspection:
     """Return what a source seems to be; what is not looked at before it is read is as stated."""
+    from discreet.coding.agreement import find_reading
+    from discreet.tables.carrying import carry_reading
     from discreet.tables.dataset import describe_source
-    from discreet.tables.inspection import Inspection, inspect_table, is_inspected
+    from discreet.tables.inspection import Inspection, is_inspected, look_at
 
+    words = carry_reading(find_reading(like), list_stated(reading))
     if is_inspected(source):
-        return inspect_table(source, **list_stated(reading))
+        return look_at(source, words)
     return Inspection(hide_passwords(describe_source(source)), plan_reading(reading))
 
 

@@ -163,6 +163,10 @@ def _print(estimate: Estimate, scale: Scale | None) -> None:
         say(f"Scale: {scale}")
     say()
     print_calibration(estimate, scale)
+    _print_anchors(estimate)
+
+
+def _print_anchors(estimate: Estimate) -> None:
     if estimate.displacement is not None:
         say()
         say("Anchors: how far each would move if it were free")
@@ -228,7 +232,13 @@ def _estimate_severities(
 
 
 def _check_ratings(
-    file: str, raters: RaterOptions, reading: ReadingOptions, method: str, *, as_json: bool
+    file: str,
+    raters: RaterOptions,
+    reading: ReadingOptions,
+    method: str,
+    anchors: Any,
+    *,
+    as_json: bool,
 ) -> None:
     """Say what is wrong with ratings."""
     from discreet.items.raters import study_ratings
@@ -236,7 +246,7 @@ def _check_ratings(
     from discreet.report.raters import find_rater_problems
 
     with working("Testing the model"):
-        ratings, estimate = _estimate_severities(file, raters, reading, method)
+        ratings, estimate = _estimate_severities(file, raters, reading, method, anchors)
         findings = find_rater_problems(study_ratings(ratings, estimate))
     rows = [
         {"verdict": one.severity.word, "title": one.title, "found": one.found, "advice": one.advice}
@@ -297,6 +307,7 @@ def _write_study(folder: Path, report: RatingReport) -> list[Path]:
 def check(
     file: str,
     *,
+    calibration: Path | None = None,
     method: str = "auto",
     as_json: bool = False,
     raters: RaterOptions,
@@ -304,26 +315,32 @@ def check(
 ) -> None:
     """Show how a table is read, and test whether the model holds. Confidential."""
     check_method(method)
+    anchors = None if calibration is None else read_anchors(calibration)
     if raters.facets:
-        _check_ratings(file, raters, reading, method, as_json=as_json)
+        _check_ratings(file, raters, reading, method, anchors, as_json=as_json)
         return
-    inspection = inspect_answers(file, reading)
+    inspection = inspect_answers(file, reading, anchors)
     if not as_json:
         _print_inspection(inspection)
     if not inspection.is_sure:
         if as_json:
             print_json(inspection.to_dict())
         raise typer.Exit(BadResponses.exit_code)
-    model_check = _run_check(file, method, reading)
+    model_check = _run_check(file, method, reading, anchors)
     change = None
-    if reading.merge:
+    if reading.merge and anchors is None:
         from discreet.report.diagnosis import compare_fit
 
         before = _run_check(file, method, replace(reading, merge=None))
         change = compare_fit(before, model_check).to_dict()
     if as_json:
         merged = {} if change is None else {"merged": list_rows(change)}
-        print_json(inspection.to_dict() | _describe_check(model_check) | merged)
+        held = (
+            {}
+            if anchors is None
+            else {"anchors": list_rows(model_check.estimate.anchors_to_dict())}
+        )
+        print_json(inspection.to_dict() | _describe_check(model_check) | merged | held)
     else:
         _print_check(model_check, change)
     for text in model_check.study.notes:
@@ -348,15 +365,15 @@ def _print_inspection(inspection: Inspection) -> None:
     say()
 
 
-def _run_check(file: str, method: str, reading: ReadingOptions) -> ModelCheck:
+def _run_check(file: str, method: str, reading: ReadingOptions, anchors: Any = None) -> ModelCheck:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=AssumedReading)  # it was printed above
-        responses = read_answers(file, reading)
+        responses = read_answers(file, reading, anchors)
     from discreet.api.calibrating import fit
     from discreet.report.diagnosis import check_model
 
     with working("Testing the model"):
-        estimate = fit(responses, method=check_method(method), model=reading.model)
+        estimate = fit(responses, method=check_method(method), model=reading.model, anchors=anchors)
         return check_model(responses, estimate)
 
 
@@ -391,6 +408,7 @@ def _print_check(model_check: ModelCheck, change: Columns | None) -> None:
         say(f"  {test.found}")
         if test.advice:
             say(f"  What to do: {test.advice}")
+    _print_anchors(estimate)
 
 
 def _write_number(value: float | None) -> str:

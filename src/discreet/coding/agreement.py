@@ -56,12 +56,13 @@ def find_difference(
 
 
 def _find_rule(reading: Reading, name: str, item: str) -> Any:
-    """Return what a reading says about the values of an item."""
+    """Return what a reading says about the values of an item, as a message shows it."""
     asked = reading.asked
     if name == "reverse":
-        return item in asked.reverse
+        return "turned round" if item in asked.reverse else "not turned round"
     if name == "merge":
-        return [*asked.merge.get(EVERYWHERE, ()), *asked.merge.get(item, ())]
+        merged = [*asked.merge.get(EVERYWHERE, ()), *asked.merge.get(item, ())]
+        return ",".join("+".join(map(str, own)) for own in merged) or "nothing"
     if name == "steps":
         return asked.steps.get(item, asked.steps.get(EVERYWHERE))
     return reading.right.get(item) if name == "key" else getattr(reading, name)

@@ -158,7 +158,9 @@ class ModelCheck(Tabular):
         write_text(Path(path), write_item_sheets(diagnose_test(self.estimate, self.study)))
 
 
-def check_model(responses: Responses, estimate: Calibration | None = None) -> ModelCheck:
+def check_model(
+    responses: Responses, estimate: Calibration | None = None, *, anchors: Calibration | None = None
+) -> ModelCheck:
     """Test whether the model holds for these answers. Confidential.
 
     Parameters
@@ -167,13 +169,18 @@ def check_model(responses: Responses, estimate: Calibration | None = None) -> Mo
         As for :func:`discreet.score`. Group columns are compared too.
     estimate
         Their calibration; without one they are calibrated first.
+    anchors
+        A calibration of other answers: these are read as those were, and its difficulties are held
+        fixed, as by ``fit(responses, anchors=...)``. ``estimate.displacement`` of the result says
+        how far each would move.
     reading
         The keywords of :func:`discreet.read_responses`.
 
     Raises
     ------
     BadUsage
-        If no person has both right and wrong answers to items with a difficulty.
+        If no person has both right and wrong answers to items with a difficulty, or if
+        ``estimate`` is of other items.
 
     Examples
     --------
@@ -182,9 +189,16 @@ def check_model(responses: Responses, estimate: Calibration | None = None) -> Mo
     >>> [(test.name, test.verdict) for test in found.tests][:2]
     [('Andersen', 'holds'), ('Martin-Löf', 'holds')]
     """
-    calibration = (
-        calibrate(responses) if estimate is None else as_estimate(estimate, "a check of the model")
-    )
+    if estimate is None:
+        calibration = calibrate(responses, anchors=anchors)
+    else:
+        calibration = as_estimate(estimate, "a check of the model")
+        if {*calibration.items} != {*responses.items} or anchors is not None:
+            raise BadUsage(
+                "estimate= is the calibration of these answers, and this one is of other items or "
+                "comes with anchors=. Give a calibration of other answers as anchors= alone: its "
+                "difficulties are then held fixed"
+            )
     study = diagnose(responses, calibration)
     return ModelCheck(calibration, study, list_tests(calibration, study))
 
