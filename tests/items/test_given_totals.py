@@ -8,7 +8,8 @@ import pytest
 import discreet
 from discreet.analysis import measure_fit
 from discreet.answers.survey import SurveyDesign
-from discreet.items.given_totals import condition_on_totals
+from discreet.items.given_totals import GroupedAnswers, ThinnedAnswers, condition_on_totals
+from discreet.items.residuals import prepare
 from sizes import is_chance
 
 #: Items of 1, 3, 2 and 1 steps, and categories of six persons; -1 is missing.
@@ -63,6 +64,51 @@ def test_mean_and_variance_given_the_total_are_those_of_all_patterns():
         )
         np.testing.assert_allclose(found[0], np.concatenate(mean), rtol=1e-12)
         np.testing.assert_allclose(found[1], np.concatenate(variance), atol=1e-12)
+
+
+@pytest.mark.parametrize("ability", [0.4, 2.4])  # at which 240 of 400 are likely, and hardly so
+def test_moments_of_long_tests_are_those_of_all_scores(ability):
+    difficulty = np.random.default_rng(6).normal(0.0, 1.0, 400)
+    chance = 1 / (1 + np.exp(difficulty - 0.4))
+
+    def law_without(left_out):
+        law = np.ones(1)
+        for one in np.delete(chance, left_out):
+            law = np.convolve(law, [1 - one, one])
+        return law
+
+    found = condition_on_totals(
+        np.array([0, 400]), difficulty[:, None], np.array([ability]), np.array([240])
+    )
+    for item in (0, 17, 250, 399):
+        law = law_without(item)
+        right, wrong = chance[item] * law[239], (1 - chance[item]) * law[240]
+        expected = right / (right + wrong)
+        np.testing.assert_allclose(
+            found[:, item], [expected, expected * (1 - expected)], rtol=1e-11
+        )
+
+
+def test_interpolated_moments_are_nearly_those_of_every_total():
+    rng = np.random.default_rng(8)
+    rows = rng.random((900, 300)) < 1 / (
+        1 + np.exp(rng.normal(size=300) - rng.normal(size=(900, 1)))
+    )
+    table = np.where(
+        np.arange(300) < np.where(np.arange(900) < 500, 300, 200)[:, None], rows, np.nan
+    )
+    answers = discreet.Responses.from_array(table)
+    prepared = prepare(answers, discreet.fit(answers, method="refined"), "ml")
+    used = np.flatnonzero(prepared.used)
+    patterns = prepared.group(used)
+    ability = prepared.scores.ability[used][np.unique(patterns.entry, return_index=True)[1]]
+    thin = ThinnedAnswers.thin(patterns, ability)
+    assert len(thin.runs) == 2
+    assert 3 * thin.known.sum() < 2 * len(thin.known)
+    exact = GroupedAnswers.of(patterns).condition(prepared.thresholds, ability)
+    found = thin.condition(prepared.thresholds, ability)
+    np.testing.assert_allclose(found, exact, rtol=1e-4)
+    assert np.abs(found - exact).max() > 0
 
 
 @pytest.mark.parametrize("weighted", [False, True])

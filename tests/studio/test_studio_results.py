@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from discreet.datasets import lsat
+from discreet.studio.calibration import calibrate as fit_answers
+from discreet.studio.jobs import TaskProgress, keep
 from discreet.studio.kept_files import Recent
 from discreet.studio.safety import Keys
 from discreet.studio.server import build_app
@@ -153,3 +156,17 @@ def test_words_of_a_questionnaire_are_its_categories(visit):
     assert [label for _, label, _ in cards["q1"][1]] == order
     chosen = page_of(visit, address.replace("/report/", "/persons/") + "/0")
     assert re.search(r'<th scope="row">q2</th><td class="words">never</td>', chosen)
+
+
+def test_a_calibration_says_how_much_of_its_longest_part_is_done(tmp_path):
+    class Told(TaskProgress):
+        def count(self, done, total):
+            told.append((self.label, done, total))
+
+    told = []
+    keep(tmp_path / "answers", lsat())
+    fit_answers(Told(tmp_path), tmp_path / "answers", "LSAT", {})
+    assert {(label, total) for label, _, total in told} == {
+        ("Measuring persons, testing fit, groups and dimensions", 999)
+    }
+    assert [done for _, done, _ in told] == [*range(1, 1000)]

@@ -37,7 +37,7 @@ That is exact, also for items with steps. The coefficients are kept as logarithm
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,7 +46,7 @@ import numpy.typing as npt
 from discreet.answers.logistic import logistic
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
-from discreet.items.given_totals import GroupedAnswers, divide_sums
+from discreet.items.given_totals import GroupedAnswers, ThinnedAnswers, divide_sums
 from discreet.items.residuals import Prepared, prepare
 from discreet.models.categories import RATING_SCALE
 from discreet.models.conditional import Patterns, group_patterns
@@ -199,6 +199,7 @@ def simulate_cutoffs(
     *,
     replications: int | None = None,
     rng: np.random.Generator | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> FitCutoffs:
     """Find where fit statistics lie when the model holds, by simulation. Confidential.
 
@@ -211,6 +212,8 @@ def simulate_cutoffs(
         Sets of answers that are drawn; by default 999, and 199 or 99 for large data.
     rng
         Source of the draws; by default always the same one.
+    progress
+        Called with the sets that are done and those that are to be done.
 
     Raises
     ------
@@ -243,6 +246,8 @@ def simulate_cutoffs(
     for row, code in enumerate(simulation.draws.draw(sets, source)):
         thresholds = refit.thresholds(code)
         replicates[row] = simulation.measure(code, thresholds, simulation.update(thresholds))
+        if progress is not None:
+            progress(row + 1, sets)
     return _conclude(prepared, simulation, observed, replicates)
 
 
@@ -295,14 +300,15 @@ class _Simulation:
         answered = None if (cells >= 0).all() else (cells >= 0).astype(np.float64)
         code = np.maximum(cells, 0)
         first = np.unique(patterns.entry, return_index=True)[1]
+        ability = prepared.scores.ability[used][first]
         return cls(
             patterns=patterns,
-            answers=GroupedAnswers.of(patterns),
+            answers=ThinnedAnswers.thin(patterns, ability),
             thresholds=prepared.thresholds,
             draws=plan_draws(prepared.thresholds, rows, patterns),
             code=code,
             answered=answered,
-            ability=prepared.scores.ability[used][first],
+            ability=ability,
             group=patterns.entry,
             first=first,
             pairs=_choose_pairs(cells, sets),

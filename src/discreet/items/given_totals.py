@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 from scipy.sparse import csr_array
 
 from discreet.items.residuals import Prepared
@@ -35,12 +36,16 @@ from discreet.jit import compiled_loop
 from discreet.models.conditional import Patterns
 from discreet.models.conditional.routed import RoutedPatterns
 from discreet.tabular import Columns, Tabular, list_field_columns
-from discreet.types import FloatArray, IndexArray, Int8Array, Int64Array
+from discreet.types import BoolArray, FloatArray, IndexArray, Int8Array, Int64Array
 
 #: Variances given the total below this are those of answers that the total determines.
 DETERMINED = 1e-10
 #: Cells of persons and items that are looked at together: 32 MB of moments.
 CHUNK_CELLS = 1 << 20
+#: Chances of a score that change no digit of the moments, where the total is likelier than that.
+NEGLIGIBLE, LIKELY = 1e-30, 1e-5
+#: Logits between groups whose moments are computed, and how many of them are enough for a spline.
+CLOSE, FEWEST_KNOWN = 0.1, 12
 #: Most unexpected answers that are listed.
 LISTED = 20
 #: Rows of sums: squared residuals, variances, standardised squares, answers.
@@ -65,14 +70,15 @@ def condition_on_totals(
     longest = int(np.diff(start).max(initial=0))
     width = int(score.max(initial=0)) + 1
     later = np.zeros((longest + 1, width))
+    ends = np.zeros((longest + 1, 2), dtype=np.intp)
     chance = np.zeros((longest, threshold.shape[1] + 1))
-    _condition(start, threshold, ability, score, (later, chance), out)
+    _condition(start, threshold, ability, score, (later, ends, chance), out)
     return out
 
 
 @compiled_loop
 def _condition(start: Any, threshold: Any, ability: Any, score: Any, work: Any, out: Any) -> None:
-    later, chance = work
+    later, ends, chance = work
     categories = chance.shape[1]
     earlier, now = np.zeros(later.shape[1]), np.zeros(later.shape[1])
     law = np.zeros(categories)
@@ -81,27 +87,65 @@ def _condition(start: Any, threshold: Any, ability: Any, score: Any, work: Any, 
         length = start[g + 1] - first
         for i in range(length):
             _weigh_categories(threshold[first + i], ability[g], chance[i])
-        later[length, 0], highest = 1.0, 0
-        later[length, 1 : total + 1] = 0.0
-        for i in range(length - 1, -1, -1):
-            highest = min(highest + categories - 1, total)
-            _add_answer(later[i + 1], chance[i], highest, later[i])
-            later[i, highest + 1 : total + 1] = 0.0
-        earlier[: total + 1], now[: total + 1] = 0.0, 0.0
-        earlier[0], highest = 1.0, 0
+        _look_ahead(chance, length, total, NEGLIGIBLE, later, ends)
+        if length and not later[0, 0] > LIKELY:
+            _look_ahead(chance, length, total, 0.0, later, ends)
+        least = NEGLIGIBLE if later[0, 0] > LIKELY else 0.0
+        earlier[0], low, high = 1.0, 0, 0
         for i in range(length):
-            most = (length - 1 - i) * (categories - 1)
             for x in range(categories):
                 law[x] = 0.0
                 if chance[i, x] > 0:
-                    rest = total - x
-                    for s in range(max(rest - most, 0), min(rest, highest) + 1):
-                        law[x] += earlier[s] * later[i + 1, rest - s]
-                    law[x] *= chance[i, x]
+                    a = max(low, ends[i + 1, 0] - x)
+                    b = min(high, ends[i + 1, 1] - x) + 1
+                    if a < b:
+                        both = np.dot(earlier[a:b], later[i + 1, a + x : b + x])
+                        law[x] = chance[i, x] * both
             _keep_moments(law, out[:, first + i])
-            highest = min(highest + categories - 1, total)
-            _add_answer(earlier, chance[i], highest, now)
+            most = min(high + categories - 1, total)
+            now[low : most + 1] = 0.0
+            for x in range(categories):
+                last = max(min(high, most - x) + 1, low)
+                _add_shifted(earlier[low:last], chance[i, x], now[low + x : last + x])
             earlier, now = now, earlier
+            low, high = _trim(earlier, low, most, least)
+
+
+@compiled_loop
+def _look_ahead(chance: Any, length: int, total: int, least: float, out: Any, ends: Any) -> None:
+    """Write the chance to reach the total from j points before each answer, ``[answer, j]``.
+
+    ``ends`` are the first and the last j that are written: those with a chance of at least so much.
+    """
+    categories = chance.shape[1]
+    out[length, total] = 1.0
+    ends[length, 0], ends[length, 1] = total, total
+    for i in range(length - 1, -1, -1):
+        low, high = ends[i + 1, 0], ends[i + 1, 1]
+        lowest = max(low - categories + 1, 0)
+        out[i, lowest : high + 1] = 0.0
+        for x in range(categories):
+            least_j = max(low - x, 0)
+            _add_shifted(out[i + 1, least_j + x : high + 1], chance[i, x], out[i, least_j:])
+        ends[i, 0], ends[i, 1] = _trim(out[i], lowest, high, least)
+    if ends[0, 0] > 0:
+        out[0, 0] = 0.0
+
+
+@compiled_loop
+def _add_shifted(law: Any, weight: float, out: Any) -> None:
+    for s in range(len(law)):
+        out[s] += weight * law[s]
+
+
+@compiled_loop
+def _trim(law: Any, low: int, high: int, least: float) -> Any:
+    """Return the ends of a law without what is less likely than that."""
+    while low < high and law[low] < least:
+        low += 1
+    while high > low and law[high] < least:
+        high -= 1
+    return low, high
 
 
 @compiled_loop
@@ -122,16 +166,6 @@ def _weigh_categories(threshold: Any, ability: float, chance: Any) -> None:
         norm += chance[x]
     for x in range(count):
         chance[x] /= norm
-
-
-@compiled_loop
-def _add_answer(law: Any, chance: Any, highest: int, out: Any) -> None:
-    """Write the law of a score with one more answer."""
-    for s in range(highest + 1):
-        out[s] = chance[0] * law[s]
-    for x in range(1, len(chance)):
-        for s in range(x, highest + 1):
-            out[s] += chance[x] * law[s - x]
 
 
 @compiled_loop
@@ -185,6 +219,50 @@ class GroupedAnswers:
         own = np.ones(len(code)) if weight is None else weight
         _add_squares((self.start, self.item, self.group), code, moments, own, (by_item, by_person))
         return by_item, by_person
+
+
+@dataclass(frozen=True, eq=False)
+class ThinnedAnswers(GroupedAnswers):
+    """Groups of which many lie between others of the same items and of nearly the same ability.
+
+    Moments are computed of the ``known`` groups, and interpolated over the totals for the rest of a
+    ``run`` of groups with the same items. That serves simulated answers; published ones are exact.
+    """
+
+    known: BoolArray
+    runs: tuple[slice, ...]
+
+    @classmethod
+    def thin(cls, patterns: Patterns, ability: FloatArray) -> GroupedAnswers:
+        """Choose groups about evenly by ability; all of them where persons are given by paths."""
+        answers, pattern = GroupedAnswers.of(patterns), patterns.pattern
+        if patterns.is_routed:
+            return answers
+        first = np.diff(pattern, prepend=-1) != 0
+        step = np.diff(np.floor(ability / CLOSE), prepend=np.nan) != 0
+        known = first | step | np.roll(first, -1)
+        starts = np.append(np.flatnonzero(first), len(pattern))
+        counts = np.add.reduceat(known, starts[:-1]), np.diff(starts)
+        thinned = (counts[0] >= FEWEST_KNOWN) & (counts[0] < counts[1])
+        known |= ~np.repeat(thinned, counts[1])
+        runs = tuple(slice(starts[k], starts[k + 1]) for k in np.flatnonzero(thinned))
+        return cls(answers.start, answers.item, answers.score, answers.group, known, runs)
+
+    def condition(self, thresholds: FloatArray, ability: FloatArray) -> FloatArray:
+        """Return mean and variance of the groups' answers at thresholds ``[item, step]``."""
+        length = np.diff(self.start)
+        chosen, start = np.repeat(self.known, length), np.cumsum(length[self.known])
+        steps, score = thresholds[self.item[chosen]], self.score[self.known]
+        moments = np.empty((2, len(self.item)))
+        moments[:, chosen] = condition_on_totals(
+            np.append(0, start), steps, ability[self.known], score
+        )
+        for run in self.runs:
+            part = slice(self.start[run.start], self.start[run.stop])
+            table = moments[:, part].reshape(2, run.stop - run.start, -1)
+            known, score = self.known[run], self.score[run]
+            table[:, ~known] = CubicSpline(score[known], table[:, known], axis=1)(score[~known])
+        return moments
 
 
 @dataclass(frozen=True, eq=False)

@@ -227,13 +227,13 @@ def diagnose(responses: Responses, estimate: Estimate) -> Study:
 
 
 def study_answers(
-    responses: Responses, estimate: Estimate
+    responses: Responses, estimate: Estimate, progress: Callable[[int, int], None] | None = None
 ) -> tuple[Study, tuple[AnalysisTable, ...]]:
     """Run all analyses; return the study, and the tables of persons and of pairs."""
     if responses.sample is not None:
         responses = responses.select_persons(responses.sample.in_domain)
     sample, has_steps = _sample(responses), estimate.has_steps
-    tests = _ModelTests(sample, estimate)
+    tests = _ModelTests(sample, estimate, progress)
     scores, fit = score(sample, estimate), measure_fit(sample, estimate)
     residuals, cutoffs = _correlate(sample, estimate), tests.cutoffs
     flagged, sampled = flag_persons(fit.persons, cutoffs), sample is not responses
@@ -297,7 +297,9 @@ class _ModelTests:
     ``known`` are the answers to items with a difficulty; ``notes`` say what was left out, and why.
     """
 
-    def __init__(self, sample: Responses, estimate: Estimate) -> None:
+    def __init__(
+        self, sample: Responses, estimate: Estimate, progress: Callable[[int, int], None] | None
+    ) -> None:
         self.sample, self.estimate = sample, estimate
         self.known = sample.select([estimate.items[i] for i in np.flatnonzero(estimate.estimated)])
         self.keep = any(Status.UNUSED in status for status in estimate.ladder.status)
@@ -316,7 +318,8 @@ class _ModelTests:
         self.step_models: StepModelTest | None = None
         if self._is_quick():
             self._compare_scores()
-            self.cutoffs = self._attempt(FIXED_LIMITS, partial(simulate_cutoffs, sample, estimate))
+            simulate = partial(simulate_cutoffs, sample, estimate, progress=progress)
+            self.cutoffs = self._attempt(FIXED_LIMITS, simulate)
             self.martin_loef = self._compare_halves()
             self.step_models = self._compare_models()
 

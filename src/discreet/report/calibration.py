@@ -8,7 +8,7 @@ The document is read as a :class:`KeptCalibration`, whose annotations it must fi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -104,7 +104,9 @@ class CalibrationAnalysis:
 
 
 def analyse_calibration(
-    estimate: Estimate, responses: Responses | None = None
+    estimate: Estimate,
+    responses: Responses | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> CalibrationAnalysis:
     """Return all analyses of a calibration; without its answers, none of persons and fit."""
     study: Study | None = None
@@ -112,7 +114,7 @@ def analyse_calibration(
     notes: list[str] = []
     if responses is not None:
         try:
-            study, tables = study_answers(responses, estimate)
+            study, tables = study_answers(responses, estimate, progress)
         except BadUsage as error:
             notes.append(f"Warning: the report is without abilities and fit: {error}")
     if study is not None and study.sampled is not None:

@@ -80,7 +80,7 @@ def calibrate(
     scale = None if target is None else target.settle(score(responses, estimate).ability)
     progress.begin(mark("Measuring persons, testing fit, groups and dimensions"))
     people = add_points(responses, names)
-    analysis = name_persons(analyse_calibration(estimate, responses), people)
+    analysis = name_persons(analyse_calibration(estimate, responses, progress.count), people)
     progress.begin(mark("Drawing the report, writing tables and workbook"))
     tables = {table.name: table.turn(scale) for table in analysis.tables}
     values = list_report_values(analysis.test, title=title, scale=scale)

@@ -136,11 +136,11 @@ def plan_sandwich(
 
 
 def _finish_few(scores: Any, inverse: FloatArray) -> Uncertainty:
-    moves = inverse @ scores.T.toarray()
+    rows = scores.toarray()
+    moves = inverse @ rows.T
     se = np.sqrt((moves**2).sum(axis=1))
     se_method = tell_persons(scores.shape[0], sampled=False)
-    products = (scores.T @ scores).toarray()
-    return Uncertainty(se, moves @ moves.T, se_method=se_method, products=products)
+    return Uncertainty(se, moves @ moves.T, se_method=se_method, products=rows.T @ rows)
 
 
 def _find_slack(inverse: FloatArray, diagonal: FloatArray) -> FloatArray:

@@ -179,6 +179,8 @@ class ColumnRoles:
     @rule("exports/rdata_panel_2026.csv", otherwise=False)
     def _is_unanswered(self, column: Column, items: Sequence[Column]) -> bool:
         """Say whether a blank column is an item by its name, or by its place among the items."""
+        if column.kind != "blank":
+            return False
         is_inside = bool(items) and items[0].number < column.number < items[-1].number
         n_blank = sum(c.kind == "blank" for c in self._free)
         stem = name_stem(column.name)
@@ -186,7 +188,7 @@ class ColumnRoles:
             return False  # as many columns of remarks as questions
         is_like = len(column.word) < 3 or stem in {name_stem(item.name) for item in items}
         is_item = not items or is_inside or is_like
-        return column.kind == "blank" and self.is_plain(column) and is_item
+        return self.is_plain(column) and is_item
 
     def is_plain(self, column: Column) -> bool:
         """Say whether a column has a name, and none of another role."""
