@@ -1,29 +1,36 @@
 """A real browser for tests: open a page, run a script in it, read what became of it."""
 
+import atexit
 import base64
 import hashlib
 import re
 import shutil
-import subprocess
-from html import unescape
+import tempfile
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+from commandline import environment
 
-SWITCHES = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--enable-logging=stderr",
-]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+DRIVER = shutil.which("chromedriver")
+needs_browser = pytest.mark.skipif(
+    CHROMIUM is None or DRIVER is None, reason="no Chromium or no chromedriver on this machine"
+)
+
+
+@cache
+def open_browser():
+    """Start one browser for all pages that this process looks at."""
+    from tools.browsing import browsing
+
+    held = ExitStack()
+    place = held.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+    driver = held.enter_context(browsing(Path(place), environment()))
+    atexit.register(held.close)
+    return driver
 
 
 def add_script(page: str, script: str) -> str:
@@ -35,23 +42,22 @@ def add_script(page: str, script: str) -> str:
 
 def visit(page: Path, folder: Path, script: str = "", width: int = 1000) -> tuple[str, str, str]:
     """Return (what ``script`` returned, the page's DOM, the browser's console)."""
+    from tools.browsing import see_as
+
     probe = f"document.title = String((() => {{ {script} }})());"
     copy = folder / "visited.html"
     copy.write_text(add_script(page.read_text(), probe))
-    done = subprocess.run(
-        [
-            CHROMIUM,
-            *SWITCHES,
-            f"--user-data-dir={folder / 'profile'}",
-            f"--window-size={width},900",
-            "--dump-dom",
-            copy.as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    title = re.search(r"<title>(.*?)</title>", done.stdout, re.S)
-    assert title, done.stderr
-    console = "\n".join(line for line in done.stderr.splitlines() if "CONSOLE" in line)
-    return unescape(title[1]), done.stdout, console
+    driver = open_browser()
+    see_as(driver, width)
+    driver.get_log("browser")
+    driver.get(copy.as_uri())
+    console = "\n".join(entry["message"] for entry in driver.get_log("browser"))
+    return driver.title, driver.page_source, console
+
+
+def count_printed(page: Path) -> int:
+    """Return how many pages the browser prints of a page."""
+    driver = open_browser()
+    driver.get(page.as_uri())
+    printed = driver.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})
+    return len(re.findall(rb"/Type\s*/Page[^s]", base64.b64decode(printed["data"])))

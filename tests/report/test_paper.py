@@ -1,14 +1,13 @@
 """Tables for a paper in APA form, as Markdown and Word; sheets of items; pages that print."""
 
 import re
-import subprocess
 
 import numpy as np
 import pytest
 from experiments.calibration.cutoffs import draw_answers
 
 import discreet as library
-from browser import CHROMIUM, SWITCHES, needs_browser
+from browser import count_printed, needs_browser
 from commandline import discreet
 from discreet.analysis import check_model
 from discreet.errors import BadUsage
@@ -181,21 +180,13 @@ def test_a_check_writes_its_tables_and_sheets(tmp_path):
         found.write_tables(tmp_path / "tables.txt")
 
 
-def count_pages(path, folder):
-    """Return how many pages Chromium prints of a page."""
-    target = folder / "printed.pdf"
-    words = [CHROMIUM, *SWITCHES, f"--print-to-pdf={target}", "--no-pdf-header-footer", str(path)]
-    subprocess.run(words, check=True, capture_output=True, timeout=120)
-    return len(re.findall(rb"/Type\s*/Page[^s]", target.read_bytes()))
-
-
 @needs_browser
 def test_sheets_print_one_item_a_page_and_the_report_prints_whole(test_of_steps, tmp_path):
     sheets, report = tmp_path / "sheets.html", tmp_path / "report.html"
     sheets.write_text(write_item_sheets(test_of_steps))
-    assert count_pages(sheets, tmp_path) == 8
+    assert count_printed(sheets) == 8
     report.write_text(write_diagnosis(test_of_steps))
-    assert 4 <= count_pages(report, tmp_path) <= 14
+    assert 4 <= count_printed(report) <= 14
 
 
 def test_the_command_writes_tables_and_sheets(tmp_path):
