@@ -42,8 +42,9 @@ USEFUL_WORDS = (
 )  # fmt: skip
 
 
+PERSON_NAMES = {"person", "id", "subject", "user", "student", "essay", "examinee"}
 _ALIASES = {
-    "person": {"person", "id", "subject", "user", "student", "essay", "examinee"},
+    "person": PERSON_NAMES,
     "item": {"item", "question", "problem", "criterion", "trait"},
     "response": {"response", "resp", "score", "rating", "answer", "correct"},
 }
@@ -106,9 +107,10 @@ def read_ratings(source: Any, *, facets: Sequence[str], **words: Any) -> Ratings
     Parameters
     ----------
     source
-        A file, a folder, a pattern or a data frame with one row per rating.
+        A file, a folder, a pattern or a data frame with one row per rating. With one facet also
+        with a column for every rater, or a row for every person and rater.
     facets
-        Columns of raters, tasks, times and the like.
+        Columns of raters, tasks, times and the like; a name for the raters where each has columns.
     words
         ``person=``, ``item=``, ``response=`` name columns that are called otherwise; a table
         without a column of items has one item. ``missing=`` lists codes that stand for no rating,
@@ -125,9 +127,17 @@ def read_ratings(source: Any, *, facets: Sequence[str], **words: Any) -> Ratings
     ...     read_ratings(file, facets=["rater"])
     <Ratings: 2 ratings of 1 person on 1 item; rater: 2 levels>
     """
-    reading = plan_ratings(words)
-    collect = partial(_collect, tuple(facets), reading)
-    return read_tables(source, collect, form=reading.form)
+    try:
+        reading = plan_ratings(words)
+        collect = partial(_collect, tuple(facets), reading)
+        return read_tables(source, collect, form=reading.form)
+    except (BadResponses, BadUsage):
+        from discreet.readers.crossed import find_crossed  # loads the inspection
+
+        ratings = find_crossed(source, facets, words)
+        if ratings is None:
+            raise
+        return ratings
 
 
 def _collect(facets: tuple[str, ...], reading: Reading, sources: Iterator[Source]) -> Ratings:

@@ -19,6 +19,7 @@ from discreet.choices import PlainDict, PlainMapping
 from discreet.coding.remedies import TableFinding
 from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.readers.answers import read_planned
+from discreet.readers.crossed import find_raters
 from discreet.report.plain import AnsweredItem, count_answers
 from discreet.studio.forms import (
     LIST,
@@ -31,7 +32,7 @@ from discreet.studio.forms import (
 )
 from discreet.studio.jobs import TaskProgress, keep
 from discreet.studio.language import refuse, tell
-from discreet.studio.rating import RATERS, find_raters, read_rated
+from discreet.studio.rating import RATERS, read_rated
 from discreet.tables.cells import letter_column
 from discreet.tables.findings import RATED, merge_options
 from discreet.tables.inspection import Inspection, inspect_table, simplify

@@ -7,41 +7,30 @@ Runs in a worker.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from discreet.answers.ratings import Ratings
-from discreet.answers.responses import Responses
 from discreet.api.calibrating import fit
 from discreet.atomic import REPORT_FILE
 from discreet.choices import PlainMapping
 from discreet.items.raters import BiasTable, RatingStudy, study_ratings
-from discreet.readers.answers import read_planned
+from discreet.readers.crossed import Raters, read_crossed
 from discreet.readers.ratings import USEFUL_WORDS, read_ratings
 from discreet.report.formats import write_csv
 from discreet.report.plain import AnswerBar, AnsweredItem, count_answers
 from discreet.report.raters import write_rater_page
 from discreet.results.estimate import Estimate
 from discreet.studio.jobs import TaskProgress, load_kept
-from discreet.tables.inspection import Inspection, simplify
+from discreet.tables.inspection import Inspection
 from discreet.words import mark
 
-#: The facet of raters whose column has no name of its own.
-RATER = "rater"
 #: What is stated of a reading whose scores are ratings (:data:`Raters`).
 RATERS = "raters"
 #: Files to take away, by the tables that they hold.
 TABLES = {"raters": "raters.confidential.csv", "persons": "persons.confidential.csv"}
-
-
-#: Who gave which scores: the column of raters in a table of single ratings; that column and the one
-#: of persons, in a table with a row for both; by rater, the columns of each criterion.
-Raters = str | list[str] | Mapping[str, Mapping[str, str]]
 
 
 def read_rated(
@@ -52,64 +41,8 @@ def read_rated(
         words = {k: v for k, v in inspection.options.items() if k in USEFUL_WORDS and k != "model"}
         ratings = read_ratings(source, facets=[raters], **words)
         return ratings, _count_scores(ratings)
-    reading = inspection.take_sure() if inspection.is_sure else inspection.proposal
-    if isinstance(raters, list):
-        apart = [one for one in simplify(reading.stated).get("ignore", ()) if one not in raters]
-        reading = replace(reading, person=None, ignore=apart, group=raters)
-        answers = read_planned(source, reading)
-        return _join_rows(answers, *raters), count_answers(answers)
-    answers = read_planned(source, reading)
-    return _join_columns(answers, raters), count_answers(answers)
-
-
-def find_raters(inspection: Inspection) -> Raters:
-    """Return who gave the scores, if they are ratings."""
-    raters = inspection.raters
-    if not isinstance(raters, str) or "answer" in inspection.preview.roles:
-        return raters
-    offered = (answer.options for one in inspection.findings for answer in one.answers)
-    persons = [options["person"] for options in offered if "person" in options]
-    return [raters, str(inspection.options.get("person", *persons[:1]))] if raters else ""
-
-
-def _join_columns(answers: Responses, raters: Mapping[str, Mapping[str, str]]) -> Ratings:
-    """Return the ratings of a table with a column for every criterion of every rater."""
-    items = [*dict.fromkeys(item for named in raters.values() for item in named)]
-    number_of = {column: number for number, column in enumerate(answers.items)}
-    place = [[number_of[named[item]] for item in items] for named in raters.values()]
-    scores = answers.rows(0, answers.n_persons)[:, np.array(place)]
-    person, rater, item = np.nonzero(scores >= 0)
-    codes = (person, item, scores[scores >= 0], rater)
-    return _make(answers, codes, answers.persons, items, (RATER, [*raters]))
-
-
-def _join_rows(answers: Responses, raters: str, person: str) -> Ratings:
-    """Return the ratings of a table with a row for every person and rater."""
-    scores = answers.rows(0, answers.n_persons)
-    row, item = np.nonzero(scores >= 0)
-    persons, person_of = np.unique(answers.groups[person], return_inverse=True)
-    levels, rater_of = np.unique(answers.groups[raters], return_inverse=True)
-    codes = (person_of[row], item, scores[scores >= 0], rater_of[row])
-    return _make(answers, codes, persons, answers.items, (raters, levels))
-
-
-def _make(
-    answers: Responses, codes: Any, persons: Any, items: Any, facet: tuple[str, Any]
-) -> Ratings:
-    """Return ratings by codes of person, item, score and rater; without persons nobody rated."""
-    person, item, score, rater = codes
-    rated, person = np.unique(person, return_inverse=True)
-    name, levels = facet
-    return Ratings.from_codes(
-        person,
-        item,
-        score,
-        facets={name: rater},
-        items=items,
-        levels={name: [*map(str, levels)]},
-        lowest=int(answers.reading.stated.get("lowest") or 0),
-        ids=pa.array([str(persons[number]) for number in rated]),
-    )
+    answers, ratings = read_crossed(source, inspection, raters)
+    return ratings, count_answers(answers)
 
 
 def _count_scores(ratings: Ratings) -> tuple[AnsweredItem, ...]:

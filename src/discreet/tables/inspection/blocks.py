@@ -8,7 +8,7 @@ come again for every rater or time.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import log
@@ -32,6 +32,12 @@ _MOST_PARTS = 10
 _POINTS_OF = re.compile(r"\s*/\s*[\d.,]+\s*$")
 _LAST_LETTER = re.compile(r"(?<![^\W\d_])[^\W\d_](?=\W*$)")
 _BETWEEN = re.compile(r"[\s_:.\-–()\[\]]+")
+#: Words for raters and times at the end of a name, with the number or letter of one of them.
+_PARTS = "|".join(sorted(name_words("raters", "times") - {"t"}, key=len, reverse=True))
+_MARKED = re.compile(rf"(?<![^\W\d_])(?:{_PARTS})[\s_.\-]*(?:\d+|[a-z])?[)\]]*$", re.IGNORECASE)
+_JOINED = re.compile(rf"(?<=[a-zß-ÿ])(?:{_PARTS.title()})[\s_.\-]*(?:\d+|[A-Z])?$")
+#: The number or letter of a part.
+_NUMBERED = re.compile(r"(?:[\s_.\-]*\d+|[\s_.\-]+[^\W\d_]|(?<=[a-zß-ÿ])[A-Z])$")
 
 
 def name_stem(name: str) -> str:
@@ -189,18 +195,34 @@ def find_parts(items: Sequence[Column]) -> Parts | None:
     for at_front in (False, True):
         grid = _lay_out(items, cuts, at_front=at_front)
         is_complete = len({frozenset(columns) for columns in grid.values()}) == 1
-        stems = tuple(next(iter(grid.values()))) if 1 < len(grid) <= _MOST_PARTS else ()
-        if not is_complete or len(stems) < 2 or len(stems) * len(grid) != len(items):
+        stems = tuple(next(iter(grid.values()), ()))
+        if len(grid) < 2 or not is_complete or len(stems) * len(grid) != len(items):
             continue
-        names = {plain(part) for part in grid}
-        known = names <= name_words("times") or names <= name_words("raters")
-        if known or _are_closer(grid, stems):
+        is_rated = _names_parts(grid, "raters")
+        if not is_rated and (len(stems) == 1 or len(grid) > _MOST_PARTS):
+            continue
+        if _names_parts(grid) or _are_closer(grid, stems):
             return Parts({part: list(columns.values()) for part, columns in grid.items()}, stems)
     return None
 
 
+def _names_parts(parts: Collection[str], *kinds: str) -> bool:
+    """Say whether all names are words for raters, or for times, with their numbers or letters."""
+    words = {plain(_NUMBERED.sub("", part)) for part in parts}
+    return any(words <= name_words(kind) for kind in kinds or ("times", "raters", "rounds"))
+
+
 def _cut(name: str) -> tuple[str, str] | None:
-    """Return a name in front of its last sign between words, and what stands behind it."""
+    """Return a name in front of its last word, with the number or letter of a part, and that word.
+
+    Examples
+    --------
+    >>> _cut("Content_RaterA"), _cut("q1pre"), _cut("Rater 2"), _cut("item 4 (post)"), _cut("age")
+    (('Content', 'RaterA'), ('q1', 'pre'), ('', 'Rater 2'), ('item 4', 'post'), None)
+    """
+    marked = _MARKED.search(name) or _JOINED.search(name)
+    if marked is not None:
+        return name[: marked.start()].strip(" _:.-–(["), marked[0].strip(" _:.-–([)]")
     words = [word for word in _BETWEEN.split(name) if word]
     if len(words) < 2:
         return None

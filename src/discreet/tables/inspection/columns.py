@@ -231,27 +231,27 @@ class ColumnRoles:
             return
         labels = {part: [c.label for c in columns] for part, columns in parts.by_part.items()}
         every = [label for listed in labels.values() for label in listed]
-        question = (
-            f"{name_some(parts.stems)} come again for each of {name_some([*labels])}. Are these "
-            "raters, times, or items of their own?"
+        whole = Remedy(
+            f"{RATED}: fit the table with facets=['rater'] (--rater rater)", change=RATED
         )
-        answers = [
-            make_remedy(
-                f"raters or times, and those of '{part}' are read:",
-                {"ignore": [label for label in every if label not in listed]},
+        answers = [make_remedy("every column is an item:", {"keep": every}), whole]
+        if parts.stems == ("",):
+            question = f"{name_some(every)} are called after raters. Did raters give these scores?"
+        else:
+            question = (
+                f"{name_some(parts.stems)} come again for each of {name_some([*labels])}. Are "
+                "these raters, times, or items of their own?"
             )
-            for part, listed in labels.items()
-        ]
-        answers += [
-            make_remedy("every column is an item:", {"keep": every}),
-            Remedy(
-                f"{RATED}: write one row for each rating, with the columns person, item, rater and "
-                "score, and fit that table with --rater rater",
-                change=RATED,
-            ),
-        ]
+            answers[:0] = [
+                make_remedy(
+                    f"raters or times, and those of '{part}' are read:",
+                    {"ignore": [label for label in every if label not in listed]},
+                )
+                for part, listed in labels.items()
+            ]
         self._findings.raters = {
-            part: dict(zip(parts.stems, listed, strict=True)) for part, listed in labels.items()
+            part: dict(zip([stem or "score" for stem in parts.stems], listed, strict=True))
+            for part, listed in labels.items()
         }
         self._findings.ask("ignore", question, answers, every, None)
 
