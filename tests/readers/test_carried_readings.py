@@ -344,3 +344,27 @@ def test_readings_are_joined_by_item():
 def test_a_release_does_not_say_how_answers_were_read_beyond_what_it_is_told(folder):
     answers = Responses.from_array(USED.to_numpy() >= 4, items=ITEMS)
     assert discreet.release(answers, epsilon=1.0, items=ITEMS).estimate.reading is None
+
+
+def test_columns_that_are_no_items_of_the_calibration_are_left_out_and_named(tmp_path):
+    """The table of the calibration is scored as it lies, without saying again what is no item."""
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame(rng.integers(0, 2, (90, 6)), columns=[f"Q{k}" for k in range(1, 7)])
+    table["w"] = 1.0 + np.arange(90) % 3
+    table.to_csv(tmp_path / "answers.csv", index=False)
+    with refused(BadResponses, "not_clear_refuse_questions"):
+        discreet.fit(tmp_path / "answers.csv")
+    type_line("fit", tmp_path / "answers.csv", "--ignore", "w", "--out", tmp_path / "out")
+    estimate = discreet.load(tmp_path / "out")
+    expected = discreet.score(table.drop(columns="w"), estimate).ability
+    for source in (tmp_path / "answers.csv", table):
+        with pytest.warns(AssumedReading) as told:
+            scores = discreet.score(source, estimate)
+        assert any("w left out" in str(one.message) for one in told)
+        assert np.array_equal(scores.ability, expected)
+    made = type_line("score", tmp_path / "answers.csv", "--with", tmp_path / "out")
+    assert made.code == 0, made.err
+    assert "w left out" in made.err
+    few = table.rename(columns={f"Q{k}": f"X{k}" for k in range(1, 5)})
+    with refused(BadResponses, "not_clear_refuse_questions"):
+        discreet.score(few, estimate)  # most of its items are not there: ask

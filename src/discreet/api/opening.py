@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar, Unpack, cast
 
 from discreet.answers.protocol import Answers
 from discreet.choices import PlainDict, PlainMapping
+from discreet.coding.agreement import list_items
 from discreet.coding.reading import FitWords, ReadingWords
 from discreet.errors import BadUsage
 from discreet.items.groups import SCORE_SPLITS
@@ -89,7 +90,10 @@ def _open_answers(arguments: PlainDict, reading: PlainDict, name: str) -> None:
     words = name_model(source, arguments.get("model", "auto"), cast(FitWords, reading))
     given = (arguments.get(name) for name in ("calibration", "estimate", "anchors"))
     like = next((one for one in given if one is not None), None)
-    arguments["responses"] = load_answers(source, words, group=_name_columns(arguments), like=like)
+    items = list_items(like)
+    arguments["responses"] = load_answers(
+        source, words, group=_name_columns(arguments), like=like, items=items
+    )
     if arguments.get("past") is not None:
         arguments["past"] = load_answers(arguments["past"], words, like=like)
 

@@ -218,11 +218,12 @@ def plan_reading(reading: ReleaseReading) -> Reading:
 
 def decide_plan(source: str, reading: ReleaseReading, like: Any = None) -> Reading:
     """Return how to read a file: as stated, as a calibration was, as an inspection is sure."""
-    from discreet.coding.agreement import find_reading
+    from discreet.coding.agreement import find_reading, list_items
     from discreet.tables.carrying import carry_reading
     from discreet.tables.inspection import decide_reading
 
-    return decide_reading(source, carry_reading(find_reading(like), list_stated(reading)))
+    words = carry_reading(find_reading(like), list_stated(reading))
+    return decide_reading(source, words, list_items(like))
 
 
 def inspect_answers(source: str, reading: ReadingOptions, like: Any = None) -> Inspection:

@@ -24,6 +24,11 @@ def find_reading(calibration: Any) -> Reading | None:
     return getattr(getattr(calibration, "estimate", calibration), "reading", None)
 
 
+def list_items(calibration: Any) -> tuple[str, ...]:
+    """Return the items of a calibration; none where there is none."""
+    return tuple(getattr(getattr(calibration, "estimate", calibration), "items", None) or ())
+
+
 def check_alike(known: Reading | None, other: Reading | None, items: Iterable[str]) -> None:
     """Refuse two sets of answers, or numbers from them, whose values were read differently."""
     if known is None or other is None:

@@ -7,7 +7,7 @@ where answers can be is one module that fulfils the protocol, and one branch of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from os import PathLike
@@ -137,6 +137,7 @@ def load_answers(
     *,
     group: str | Sequence[str] = (),
     like: Any = None,
+    items: Collection[str] = (),
 ) -> Responses:
     """Return answers in memory, where single persons can be looked at.
 
@@ -150,6 +151,8 @@ def load_answers(
         Columns that are needed as groups where the words name none.
     like
         A calibration: a table is read as its answers were, and answers that were read must agree.
+    items
+        All that can be items, where they are known.
     """
     from discreet.answers.responses import Responses
 
@@ -172,7 +175,7 @@ def load_answers(
             "show persons. Give the answers"
         )
     LOG.info("reading answers of %s", name_source(source))
-    plan = plan_words(source, options, is_inspected=True, known=known)
+    plan = plan_words(source, options, is_inspected=True, known=known, items=items)
     return log_answers(open_memory(source, plan))
 
 
@@ -212,16 +215,18 @@ def plan_words(
     *,
     is_inspected: bool = False,
     known: Reading | None = None,
+    items: Collection[str] = (),
 ) -> Reading | None:
     """Return how to read a source; refuse words about columns of what has none.
 
     ``is_inspected`` looks at a file for what is not stated; a release states all. ``known`` is how
-    the answers of a calibration were read.
+    the answers of a calibration were read, and ``items`` are those that it has.
     """
     words = words or {}
     fields = MATRIX_WORDS if is_matrix(source) else VALUE_FIELDS
     if not words:
-        return _inspect(source, carry_reading(known, {}, fields)) if is_inspected else None
+        carried = carry_reading(known, {}, fields)
+        return _inspect(source, carried, items) if is_inspected else None
     check_words(words)
     keywords = ", ".join(f"{word}=" for word in words)
     if isinstance(source, Answers | PairCounts):
@@ -235,16 +240,16 @@ def plan_words(
             "items. Give a data frame, or leave it out."
         )
     carried = carry_reading(known, words, fields)
-    return _inspect(source, carried) if is_inspected else state_reading(carried)
+    return _inspect(source, carried, items) if is_inspected else state_reading(carried)
 
 
-def _inspect(source: Any, words: PlainMapping) -> Reading | None:
+def _inspect(source: Any, words: PlainMapping, items: Collection[str]) -> Reading | None:
     if not isinstance(source, str | PathLike) and not has_head(source):
         return state_reading(words) if words else None
     from discreet.tables.inspection import decide_reading
 
     try:
-        return decide_reading(source, words)
+        return decide_reading(source, words, items)
     except BadResponses as error:
         if not words and holds_comparisons(source):
             raise BadResponses(

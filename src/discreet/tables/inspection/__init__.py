@@ -55,6 +55,7 @@ from discreet.tables.options import READING_FIELDS
 from discreet.tables.paths import find_files, name_delimiter, names_server, read_head, sniff
 from discreet.tables.sources import FrameSource, has_head
 from discreet.tables.vocabulary import Column, name_columns, name_words, plain
+from discreet.text import name_some
 
 #: Columns of answers that make a table a wide one.
 _ENOUGH = 3
@@ -307,8 +308,11 @@ def _list_assumed(decisions: Sequence[Decision]) -> tuple[Detected, ...]:
     )
 
 
-def decide_reading(source: Any, words: PlainMapping) -> Reading:
+def decide_reading(source: Any, words: PlainMapping, items: Collection[str] = ()) -> Reading:
     """Return how to read a source: as stated, and as an inspection of it is sure of.
+
+    Where the ``items`` are known, as those of a calibration are, other columns that would be asked
+    about are left out, and a warning names them.
 
     Servers, clusters, JSON lines and arrays are read as stated. What was assumed is said in a
     warning and kept in ``assumed``, so that no release takes it. A whole ``reading`` is taken as it
@@ -323,6 +327,13 @@ def decide_reading(source: Any, words: PlainMapping) -> Reading:
     if "reading" in words or not is_inspected(source):
         return reading.refuse_unclear(source)
     inspection = look_at(source, words)
+    if strangers := _list_strangers(inspection, items):
+        inspection = look_at(source, merge_options(dict(words), {"ignore": strangers}))
+        sentence = (
+            f"{inspection.source}: {name_some(strangers)} left out, because the calibration has no "
+            "such items."
+        )
+        warnings.warn(sentence, AssumedReading, stacklevel=4)
     fields = [finding.field for finding in inspection.questions]
     if fields and not (len(fields) == 1 and fields[0] in _REFUSED_BY_READER):
         raise inspection.refuse()
@@ -334,6 +345,15 @@ def decide_reading(source: Any, words: PlainMapping) -> Reading:
             stacklevel=4,
         )
     return inspection.take_sure()
+
+
+def _list_strangers(inspection: Inspection, items: Collection[str]) -> list[str]:
+    """Return the columns asked about that are none of the known items, most of which are there."""
+    names = inspection.preview.names
+    if 2 * sum(name in items for name in names) <= len(items) or not items:
+        return []
+    asked = [label for one in inspection.questions for label in one.cells]
+    return [name for name in dict.fromkeys(asked) if name in names and name not in items]
 
 
 def refer_to_proposal(refusal: BadResponses, source: Any, words: PlainMapping) -> BadResponses:
