@@ -29,15 +29,9 @@ from discreet.errors import (
     warn_of_missing_errors,
 )
 from discreet.models.anchors import Released, accept_anchors, add_displacements, explain_untied
-from discreet.models.categories import RATING_SCALE
+from discreet.models.categories import RATING_SCALE, call_categories
 from discreet.models.conditional import GroupPatterns
-from discreet.models.connectivity import (
-    Chain,
-    ItemFacts,
-    call_categories,
-    warn_of_repeated,
-    warn_of_shape,
-)
+from discreet.models.connectivity import Chain, ItemFacts, warn_of_shape
 from discreet.models.methods import (
     ANSWER_METHODS,
     AUTO,
@@ -397,7 +391,7 @@ def _fit_counts(counts: PairCounts, request: FitRequest, advice: str = NO_FOLDS)
         notice = FitWarning(WarningKind.NO_STANDARD_ERRORS, f"no standard errors: {advice}")
         uncertainty = _unknown(chain, notice)
     facts = ItemFacts(chain.items, counts.answers, counts.right, counts.persons)
-    repeated = warn_of_repeated(counts)
+    repeated = _warn_of_repeated(counts)
     estimate = _assemble(facts, chain, request, difficulty, solution, uncertainty, repeated)
     return plan.fold(estimate, uncertainty.locations)
 
@@ -467,3 +461,15 @@ def _unit(weighting: PersonWeight | None, counts: PairCounts) -> float:
     if weighting is None:
         return 1.0
     return weighting.scale * counts.persons / max(int(counts.answers.sum()), 1)
+
+
+def _warn_of_repeated(counts: PairCounts) -> tuple[FitWarning, ...]:
+    """Warn where counts that were added have persons in common."""
+    if not counts.repeated:
+        return ()
+    sentence = (
+        f"about {counts.repeated:,} of the {counts.persons:,} persons were counted before, in "
+        "another of the counts that were added: pairs of their answers here and there are not "
+        "counted, and answers that are in both count twice. Count such answers together"
+    )
+    return (FitWarning(WarningKind.COUNTED_TWICE, sentence),)

@@ -1,25 +1,28 @@
 """Categories of items with steps: the model they ask for, and answers without unused categories.
 
-In: answers with steps. Out: the same answers in the categories that a model or a calibration has.
-Confidential.
+In: answers with steps. Out: the same answers in the categories that a model or a calibration has,
+and what is said of categories that nobody used. Confidential.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from discreet.answers.protocol import Job
+from discreet.answers.protocol import Answers, Job
 from discreet.answers.responses import Responses
 from discreet.answers.select import join_stores, refuse_routing
 from discreet.choices import MODELS
+from discreet.counts import PairCounts
 from discreet.counts.matrix import Recoding, keep_used
 from discreet.counts.planes import AnswerStore, StepStore
-from discreet.errors import BadResponses, BadUsage
+from discreet.errors import BadResponses, BadUsage, DisconnectedItems, FitWarning, WarningKind
 from discreet.hints import check_choice_name
-from discreet.text import count_of
+from discreet.results.estimate import Estimate
+from discreet.text import count_of, name_some
 from discreet.types import FloatArray, Int64Array
 
 RASCH, PARTIAL_CREDIT, RATING_SCALE = MODELS
@@ -180,3 +183,70 @@ def _check_categories(
             "missing, merge the category with a neighbour, or calibrate anew with these answers "
             "included"
         )
+
+
+def tell_unused(
+    items: Sequence[str], recoding: Recoding, lowest: int = 0
+) -> tuple[FitWarning, ...]:
+    """Say of every item what became of the categories that nobody used, the lowest called so."""
+    warnings = []
+    for item, categories, highest in zip(items, recoding.kept, recoding.steps, strict=True):
+        lost = [
+            str(lowest + category) for category in range(highest + 1) if category not in categories
+        ]
+        if lost:
+            moved = [
+                (old + lowest, new + lowest) for new, old in enumerate(categories) if new != old
+            ]
+            became = ", ".join(f"{old} to {new}" for old, new in moved)
+            sentence = f"nobody is in category {' or '.join(lost)} of item '{item}': left out"
+            sentence += f", and those above move down ({became})" if became else ""
+            warnings.append(FitWarning(WarningKind.UNUSED_CATEGORY, sentence, [item]))
+    return tuple(warnings)
+
+
+def tell_kept(items: Sequence[str]) -> FitWarning:
+    """Say of items with a category that nobody is in, and that was kept, what is known of it."""
+    sentence = (
+        f"nobody is in a category of {name_some(list(items))}; it was kept, so that of the steps "
+        "around it only the sum is estimated"
+    )
+    return FitWarning(WarningKind.KEPT_CATEGORY, sentence, items)
+
+
+def check_rating_scale(counts: PairCounts) -> None:
+    """Refuse a rating scale whose items differ in steps, or with a category that none uses."""
+    most_steps = max(counts.steps)
+    pairs = zip(counts.items, counts.steps, strict=True)
+    short = [item for item, step in pairs if step < most_steps]
+    if short:
+        raise BadUsage(
+            f"in a rating scale all items have the same categories; {len(short)} of "
+            f"{len(counts.items)} items have fewer than {most_steps} steps ({name_some(short)}). "
+            f"If they share the scale and nobody chose the top, say steps={most_steps} "
+            f"(--steps {most_steps}); otherwise use the model 'partial-credit'"
+        )
+    total = counts.categories.sum(axis=0)
+    if (total == 0).any():
+        raise DisconnectedItems(
+            f"nobody is in category {int(np.argmin(total))} of any item, so that the steps around "
+            "it are not determined; merge it with a neighbour"
+        )
+
+
+def call_categories(estimate: Estimate, answers: Answers) -> Estimate:
+    """Return an estimate that knows how its answers were read, and calls categories as they do."""
+    estimate, lowest = replace(estimate, reading=answers.reading), answers.lowest
+    if not estimate.has_steps or not lowest:
+        return estimate
+    unused_warnings = tell_unused(
+        estimate.items, Recoding(answers.steps, estimate.ladder.kept), lowest
+    )
+    others = (
+        warning for warning in estimate.warnings if warning.kind is not WarningKind.UNUSED_CATEGORY
+    )
+    return replace(
+        estimate,
+        ladder=replace(estimate.ladder, lowest=lowest),
+        warnings=(*unused_warnings, *others),
+    )

@@ -7,17 +7,15 @@ counts among the largest strongly connected set. Nothing here sees a person.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.protocol import Answers
-from discreet.counts import PairCounts
-from discreet.counts.matrix import PairMatrix, Recoding
+from discreet.counts.matrix import PairMatrix
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, WarningKind
-from discreet.results.estimate import Estimate, Status
+from discreet.results.estimate import Status
 from discreet.text import name_some
 from discreet.types import FloatArray, IndexArray, Int64Array
 
@@ -332,86 +330,7 @@ def doubt_shape(items: int, persons: int) -> str:
     )
 
 
-def tell_unused(
-    items: Sequence[str], recoding: Recoding, lowest: int = 0
-) -> tuple[FitWarning, ...]:
-    """Say of every item what became of the categories that nobody used, the lowest called so."""
-    warnings = []
-    for item, categories, highest in zip(items, recoding.kept, recoding.steps, strict=True):
-        lost = [
-            str(lowest + category) for category in range(highest + 1) if category not in categories
-        ]
-        if lost:
-            moved = [
-                (old + lowest, new + lowest) for new, old in enumerate(categories) if new != old
-            ]
-            became = ", ".join(f"{old} to {new}" for old, new in moved)
-            sentence = f"nobody is in category {' or '.join(lost)} of item '{item}': left out"
-            sentence += f", and those above move down ({became})" if became else ""
-            warnings.append(FitWarning(WarningKind.UNUSED_CATEGORY, sentence, [item]))
-    return tuple(warnings)
-
-
-def tell_kept(items: Sequence[str]) -> FitWarning:
-    """Say of items with a category that nobody is in, and that was kept, what is known of it."""
-    sentence = (
-        f"nobody is in a category of {name_some(list(items))}; it was kept, so that of the steps "
-        "around it only the sum is estimated"
-    )
-    return FitWarning(WarningKind.KEPT_CATEGORY, sentence, items)
-
-
-def check_rating_scale(counts: PairCounts) -> None:
-    """Refuse a rating scale whose items differ in steps, or with a category that none uses."""
-    most_steps = max(counts.steps)
-    pairs = zip(counts.items, counts.steps, strict=True)
-    short = [item for item, step in pairs if step < most_steps]
-    if short:
-        raise BadUsage(
-            f"in a rating scale all items have the same categories; {len(short)} of "
-            f"{len(counts.items)} items have fewer than {most_steps} steps ({name_some(short)}). "
-            f"If they share the scale and nobody chose the top, say steps={most_steps} "
-            f"(--steps {most_steps}); otherwise use the model 'partial-credit'"
-        )
-    total = counts.categories.sum(axis=0)
-    if (total == 0).any():
-        raise DisconnectedItems(
-            f"nobody is in category {int(np.argmin(total))} of any item, so that the steps around "
-            "it are not determined; merge it with a neighbour"
-        )
-
-
-def call_categories(estimate: Estimate, answers: Answers) -> Estimate:
-    """Return an estimate that knows how its answers were read, and calls categories as they do."""
-    estimate, lowest = replace(estimate, reading=answers.reading), answers.lowest
-    if not estimate.has_steps or not lowest:
-        return estimate
-    unused_warnings = tell_unused(
-        estimate.items, Recoding(answers.steps, estimate.ladder.kept), lowest
-    )
-    others = (
-        warning for warning in estimate.warnings if warning.kind is not WarningKind.UNUSED_CATEGORY
-    )
-    return replace(
-        estimate,
-        ladder=replace(estimate.ladder, lowest=lowest),
-        warnings=(*unused_warnings, *others),
-    )
-
-
 def warn_of_shape(items: tuple[str, ...], persons: int) -> tuple[FitWarning, ...]:
     """Warn where persons and items seem to have changed places."""
     doubt = doubt_shape(len(items), persons)
     return (FitWarning(WarningKind.TRANSPOSED, doubt.rstrip("; ")),) if doubt else ()
-
-
-def warn_of_repeated(counts: PairCounts) -> tuple[FitWarning, ...]:
-    """Warn where counts that were added have persons in common."""
-    if not counts.repeated:
-        return ()
-    sentence = (
-        f"about {counts.repeated:,} of the {counts.persons:,} persons were counted before, in "
-        "another of the counts that were added: pairs of their answers here and there are not "
-        "counted, and answers that are in both count twice. Count such answers together"
-    )
-    return (FitWarning(WarningKind.COUNTED_TWICE, sentence),)

@@ -26,18 +26,24 @@ from discreet.answers.protocol import Answers, Job
 from discreet.counts import PairCounts
 from discreet.counts.matrix import Locations, Recoding, item_of_nodes, keep_used, name_nodes
 from discreet.errors import DisconnectedItems, FitWarning
-from discreet.models.categories import PARTIAL_CREDIT, RASCH, RATING_SCALE, Recoded, choose_model
+from discreet.models.categories import (
+    PARTIAL_CREDIT,
+    RASCH,
+    RATING_SCALE,
+    Recoded,
+    check_rating_scale,
+    choose_model,
+    tell_kept,
+    tell_unused,
+)
 from discreet.models.conditional import GroupPatterns, Patterns
 from discreet.models.connectivity import (
     Chain,
     build_chain,
-    check_rating_scale,
     find_statuses,
     find_tied,
     refuse_unlinked,
     regularise,
-    tell_kept,
-    tell_unused,
 )
 from discreet.models.item_parameters import KnownItems
 from discreet.results.estimate import Estimate, Status

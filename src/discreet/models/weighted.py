@@ -21,11 +21,11 @@ from discreet.counts import PairCounts
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, NotConverged, WarningKind
 from discreet.models.anchors import add_displacements
-from discreet.models.categories import recode_store, weigh_categories
+from discreet.models.categories import call_categories, recode_store, weigh_categories
 from discreet.models.conditional import Patterns
 from discreet.models.conditional.automatic import TOO_MUCH_WORK, find_patterns, take_refined
 from discreet.models.conditional.estimator import ConditionalTask, check_conditional_size
-from discreet.models.connectivity import Chain, call_categories, count_among
+from discreet.models.connectivity import Chain, count_among
 from discreet.models.marginal.estimator import MarginalTask, check_patterns
 from discreet.models.methods import PAIR_METHODS, FitRequest, Method
 from discreet.models.standard_errors import ScorePlan, score_persons
