@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tools.prose import measure_prose
 from tools.reference import COMMANDS_NOTE, PAGES, group_names
 
 from commandline import PAGES_WITH_OUTPUT
+from discreet.secure import SeededSource, SystemSource
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(
@@ -75,16 +77,31 @@ def list_in_order(path):
 
 PROGRAMS = Path(sys.executable).parent
 """Where the command that a page calls is."""
-FIXED = """
-from discreet.secure import SeededSource, SystemSource; words = SeededSource(1).words
-SystemSource.words = lambda _, n, /: words(n)
-"""
-"""Noise is the same in every run: what a page shows may not fail by chance."""
 PERMITTED = """
 import warnings; from discreet.errors import ItemsLeftOut as left_out
 warnings.simplefilter("error"); warnings.simplefilter("ignore", left_out)
 """
 """Real data leave items without a number; other warnings are errors in a document."""
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Run Python in an empty folder, in a namespace of its own; what it prints is captured.
+
+    Noise is the same in every run: what a page shows may not fail by chance.
+    """
+    words = SeededSource(1).words
+    monkeypatch.setattr(SystemSource, "words", lambda _, n, /: words(n))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("PATH", f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}")
+
+    def execute(name, lines):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exec(compile("\n".join(lines), name, "exec"), {"__name__": "__main__"})  # noqa: S102
+
+    return execute
 
 
 def typed(command):
@@ -96,18 +113,11 @@ def typed(command):
 
 
 @pytest.mark.parametrize("path", with_blocks(), ids=lambda p: str(p.relative_to(ROOT)))
-def test_code_and_commands_in_a_document_run(path, tmp_path):
-    lines = [FIXED, *map(typed, commands(path)), PERMITTED, *blocks(path, "python")]
+def test_code_and_commands_in_a_document_run(path, run):
+    lines = [*map(typed, commands(path)), PERMITTED, *blocks(path, "python")]
     if path.name in IN_ORDER:
-        lines = [FIXED, PERMITTED, *list_in_order(path)]
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(lines)],
-        cwd=tmp_path,
-        env={**os.environ, "NO_COLOR": "1", "PATH": f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, f"{path}\n{done.stdout}\n{done.stderr}"
+        lines = [PERMITTED, *list_in_order(path)]
+    run(path.name, lines)
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
@@ -219,14 +229,12 @@ def test_a_name_does_not_hide_the_item_list_of_the_data():
     assert taken_from_data(value)
 
 
-def test_the_readme_shows_the_output_that_its_example_prints(tmp_path):
+def test_the_readme_shows_the_output_that_its_example_prints(run, capsys):
     readme = ROOT / "README.md"
     (code,) = blocks(readme, "python")
     (shown,) = blocks(readme, "text")
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.stdout == shown, done.stderr
+    run(readme.name, [code])
+    assert capsys.readouterr().out == shown
 
 
 @pytest.mark.parametrize("name", pictures.DRAWN)

@@ -6,7 +6,7 @@ refusal where the two contradict each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from discreet.coding.keys import Key
@@ -25,7 +25,9 @@ def find_reading(calibration: Any) -> Reading | None:
 
 
 def list_items(calibration: Any) -> tuple[str, ...]:
-    """Return the items of a calibration; none where there is none."""
+    """Return the items of a calibration, or of difficulties by name; none where there is none."""
+    if isinstance(calibration, Mapping):
+        return tuple(calibration)
     return tuple(getattr(getattr(calibration, "estimate", calibration), "items", None) or ())
 
 
