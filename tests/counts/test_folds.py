@@ -430,25 +430,6 @@ def test_a_file_without_folds_is_read_as_before(tmp_path):
     assert (back.folds, back.sketch, back.repeated) == (None, None, 0)
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_files_of_older_versions_are_read(tmp_path, version):
-    import json
-
-    counts = count_pairs(draw())
-    header = {"format": "discreet-pair-counts", "version": version, "items": counts.items}
-    header |= {"persons": counts.persons, "note": {}}
-    np.savez(
-        tmp_path / "old.npz",
-        header=np.array(json.dumps(header)),
-        right_wrong=counts.right_wrong,
-        answers=counts.answers,
-        right=counts.right,
-    )
-    back = PairCounts.load(tmp_path / "old.npz")
-    assert np.array_equal(back.right_wrong, counts.right_wrong)
-    assert back.folds is None
-
-
 def test_folds_that_cannot_be_are_refused(tmp_path):
     counts = count_pairs(draw(), folds=FOLDS)
     from dataclasses import replace

@@ -38,8 +38,6 @@ __all__ = [
     "name_weighting", "prefers_sparse",
 ]  # fmt: skip
 
-UNKNOWN = "unknown"
-
 #: What is said where counts share persons.
 COUNTED_TWICE = (
     "some persons are in more than one of the counts that are added (`repeated` says about how "
@@ -70,8 +68,7 @@ class PairCounts:
         after item: ``right_wrong[a, b]`` counts persons who are exactly at step a of one item
         and exactly below step b of another. One step each, for right and wrong, by default.
     weighting
-        How persons were weighted: "none", the name of a weighting, or "unknown" (files written
-        before this was recorded).
+        How persons were weighted: "none", or the name of a weighting.
     note
         Facts about a file of counts that are not counts, such as how far a checkpoint came.
     folds
@@ -377,8 +374,6 @@ FOLD_PARTS = ("right_wrong", "answers", "persons")
 
 
 def _same_weighting(ours: str, theirs: str) -> str:
-    if UNKNOWN in (ours, theirs):
-        return UNKNOWN
     if ours != theirs:
         raise BadResponses(
             f"these counts were weighted differently ({ours} and {theirs}), so their sum would "

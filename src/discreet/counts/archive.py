@@ -1,7 +1,6 @@
 """Files of pair counts: one NumPy archive, confidential, whole or not at all.
 
-In: a header and arrays, or a path. Out: the same. Version 2 may hold sparse counts and says how
-persons were weighted; version 3 may hold folds and a sketch of persons. All are read.
+In: a header and arrays, or a path. Out: the same.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import json
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,14 +22,7 @@ from discreet.errors import BadUsage
 from discreet.schema import Along, Count, Distinct, SchemaError, Within, read_as
 from discreet.types import Vector
 
-FORMAT = "discreet-pair-counts"
-
-
-FORMAT_VERSION = 3
-
-
-READABLE = (1, 2, 3)
-
+FORMAT, FORMAT_VERSION = "discreet-pair-counts", 1
 
 SPARSE_PARTS = ("indptr", "indices", "data")
 
@@ -103,16 +95,16 @@ class FoldsHeader:
 
 @dataclass(frozen=True)
 class CountsHeader:
-    """What a file of counts says beside its arrays; older versions have fewer fields."""
+    """What a file of counts says beside its arrays."""
 
     format: str
     version: int
     items: Annotated[tuple[str | int, ...], Distinct()]
     persons: Count
-    confidential: str = ""
-    weighting: str = "unknown"
-    note: PlainMapping = field(default_factory=dict)
-    repeated: Count = 0
+    confidential: str
+    weighting: str
+    note: PlainMapping
+    repeated: Count
     steps: Annotated[
         tuple[Annotated[int, Within(1, 99)], ...], Along("items", may_be_empty=True)
     ] = ()
@@ -135,10 +127,10 @@ def read_archive(path: Path) -> tuple[CountsHeader, Arrays]:
     except _UNREADABLE as error:
         raise BadUsage(f"{path} cannot be read as a file of pair counts: {error}") from error
     is_ours = isinstance(header, dict) and header.get("format") == FORMAT
-    if not is_ours or header.get("version") not in READABLE:
+    if not is_ours or header.get("version") != FORMAT_VERSION:
         raise BadUsage(
-            f"{path} is not a file of pair counts in version {READABLE[0]} to {READABLE[-1]}; "
-            "write it again with this version of discreet"
+            f"{path} is not a file of pair counts in version {FORMAT_VERSION}; write it again with "
+            "this version of discreet"
         )
     try:
         checked = read_as(CountsHeader, header, "the header")

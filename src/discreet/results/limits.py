@@ -6,7 +6,7 @@ A threshold tells a reader where to look first, and is never a verdict. Each say
 from __future__ import annotations
 
 #: Mean squares of ordinary tests (Wright and Linacre 1994, Reasonable mean-square fit values). They
-#: serve where limits were not simulated: for very many answers, and in files of version 0.2.
+#: serve where limits were not simulated: for very many answers.
 FIT_LOW, FIT_HIGH = 0.7, 1.3
 
 #: Distance of a mean square from the centre of its limits that does not matter, however many
