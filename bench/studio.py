@@ -21,7 +21,7 @@ from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import numpy as np
-from tools.serving import run_studio
+from tools.browsing import run_studio
 
 REPEATS = 5
 GOALS = {"lsat": 0.3, "500 items": 1.0}

@@ -1,4 +1,4 @@
-"""A browser that walks through the studio: what screenshots and tests share.
+"""The studio as a user starts it, and a browser that walks through it: for tests and pictures.
 
 Whoever imports this needs Selenium, Chromium and its driver.
 """
@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import re
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +19,6 @@ from selenium import webdriver
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
-
-from tools.serving import PATIENCE, run_studio
 
 __all__ = [
     "CHROMIUM",
@@ -46,6 +47,30 @@ SWITCHES = (
 )
 FILE = re.compile(r"\.\w+$|/(zip|page)$")
 """Addresses that are files to take away, or pages without the studio's frame."""
+
+PATIENCE = 300
+"""Seconds after which what does not come is taken for a failure, on a busy machine too."""
+
+
+@contextmanager
+def run_studio(place: Path, environment: dict[str, str]) -> Iterator[str]:
+    """Start the studio as a user does; give its first address, and end it."""
+    (place / "tmp").mkdir()
+    kept = {"TMPDIR": str(place / "tmp"), "XDG_STATE_HOME": str(place / "state")}
+    running = subprocess.Popen(  # noqa: S603
+        [*(sys.executable, "-m", "discreet", "studio", "--no-browser"), "--keep", place / "kept"],
+        env={**environment, **kept},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        # Whoever runs it in the background has told their processes to ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    try:
+        yield running.stdout.readline().strip()
+    finally:
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=PATIENCE)
 
 
 @contextmanager

@@ -4,8 +4,15 @@
 
     python -m tools.structure              the figures, beside their limits
     python -m tools.structure --list classes|functions|cycles|vague|folders
+    python -m tools.structure walk fit answers.csv --out results
+    python -m tools.structure walk --script release_from_spark.py
 
-In: the source files, and the rings of ARCHITECTURE.md. Out: a table of figures.
+In: the source files, and the rings of ARCHITECTURE.md. Out: a table of figures. Of a walk, a
+command as typed after ``discreet``, or a script: every call from one module into another, at its
+first occurrence, how many of them switch package, and between how many pairs of packages, on
+standard error. A package is a folder right below ``discreet``; modules that lie flat in it are
+foundations and do not count. What runs in other processes is not seen.
+
 `tests/whole/test_structure.py` compares them with `tests/data/structure-limits.csv` and fails when
 one gets worse.
 """
@@ -15,18 +22,32 @@ from __future__ import annotations
 import ast
 import csv
 import re
+import runpy
 import sys
+import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 
-__all__ = ["ROOT", "Limit", "Package", "main", "read_limits", "read_package", "read_rings"]
+__all__ = [
+    "ROOT",
+    "Limit",
+    "Package",
+    "Walk",
+    "follow",
+    "main",
+    "read_limits",
+    "read_package",
+    "read_rings",
+]
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "discreet"
 TESTS = ROOT / "tests"
 LIMITS = TESTS / "data" / "structure-limits.csv"
+HOME = f"{SOURCE}/"
 
 LARGEST_FOLDER = 20
 
@@ -280,8 +301,111 @@ def read_limits(path: Path = LIMITS) -> dict[str, Limit]:
         }
 
 
+# -- the way of a command ---------------------------------------------------------------------
+
+
+@dataclass
+class Walk:
+    """Calls between modules, in the order of their first occurrence."""
+
+    calls: dict[tuple[str, str], None] = field(default_factory=dict)
+
+    @property
+    def modules(self) -> list[str]:
+        """Every module on the way, in order."""
+        return list(dict.fromkeys(module for call in self.calls for module in call))
+
+    @property
+    def switches(self) -> list[tuple[str, str]]:
+        """The calls that leave a package for another one."""
+        return [(a, b) for a, b in self.calls if is_switch(a, b)]
+
+    @property
+    def pairs(self) -> set[tuple[str | None, str | None]]:
+        """The pairs of packages between which the command switches."""
+        return {(package(a), package(b)) for a, b in self.switches}
+
+    def describe(self) -> str:
+        """Return the way as text: an arrow for every switch, indented within a package."""
+        lines = [f"{'->' if is_switch(a, b) else '  '} {a} calls {b}" for a, b in self.calls]
+        total = (
+            f"{len(self.modules)} modules, {len(self.switches)} package switches between "
+            f"{len(self.pairs)} pairs of packages"
+        )
+        return "\n".join([*lines, total])
+
+
+def package(module: str) -> str | None:
+    """Return the folder right below the library; None for a module that lies flat in it."""
+    first = module.split(".", 1)[0]
+    return first if (SOURCE / first).is_dir() else None
+
+
+def is_switch(caller: str, called: str) -> bool:
+    """Tell whether a call leaves one package for another."""
+    ends = package(caller), package(called)
+    return None not in ends and ends[0] != ends[1]
+
+
+def follow(task: Callable[[], object]) -> Walk:
+    """Run a task and return its way through the library."""
+    walk = Walk()
+
+    def watch(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and (here := name_module(frame)) is not None:
+            caller = find_caller(frame)
+            if caller not in (None, here):
+                walk.calls.setdefault((str(caller), here))
+
+    threading.setprofile(watch)
+    sys.setprofile(watch)
+    try:
+        task()
+    except SystemExit:
+        pass
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return walk
+
+
+def name_module(frame: FrameType) -> str | None:
+    """Return the library's module that a frame runs in; importing a module does not count."""
+    file = frame.f_code.co_filename
+    if not file.startswith(HOME) or frame.f_code.co_name == "<module>":
+        return None
+    return file[len(HOME) : -len(".py")].replace("/", ".").removesuffix(".__init__")
+
+
+def find_caller(frame: FrameType) -> str | None:
+    """Return the library's module that a call came from, through other libraries if need be."""
+    before = frame.f_back
+    while before is not None:
+        if before.f_code.co_name == "<module>" and before.f_code.co_filename.startswith(HOME):
+            return None
+        if (found := name_module(before)) is not None:
+            return found
+        before = before.f_back
+    return None
+
+
+def show_walk(arguments: Sequence[str]) -> None:
+    """Follow a command or a script."""
+    if list(arguments[:1]) == ["--script"]:
+        sys.argv = list(arguments[1:])
+        walk = follow(lambda: runpy.run_path(arguments[1], run_name="__main__"))
+    else:
+        from discreet.cli import main as run_command
+
+        walk = follow(lambda: run_command(list(arguments)))
+    print(walk.describe(), file=sys.stderr)
+
+
 def main(arguments: list[str]) -> None:
-    """Print the figures, or what stands behind one of them."""
+    """Print the figures, what stands behind one of them, or the way of a command."""
+    if arguments[:1] == ["walk"]:
+        show_walk(arguments[1:])
+        return
     package = read_package()
     if arguments[:1] == ["--list"]:
         lists = {

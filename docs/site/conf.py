@@ -9,7 +9,7 @@ from pathlib import Path
 import discreet
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from tools.reference import group_names
+from tools.documents import group_names
 
 project = "discreet"
 author = "The discreet authors"

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from tools import wellbeing
 
+import wellbeing
 from discreet import datasets
 from discreet.api.calibrating import fit
 from discreet.errors import BadUsage

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 from tools import pictures
-from tools.prose import measure_prose
-from tools.reference import COMMANDS_NOTE, PAGES, group_names
+from tools.documents import COMMANDS_NOTE, PAGES, group_names, measure_prose
 
 from commandline import PAGES_WITH_OUTPUT
 from discreet.secure import SeededSource, SystemSource
@@ -145,7 +144,7 @@ def test_the_theory_page_shows_every_figure_and_its_command(script):
 @pytest.mark.parametrize("name", PAGES)
 def test_a_generated_page_is_what_its_tool_writes(name):
     page = (ROOT / "docs" / name).read_text(encoding="utf-8")
-    assert page == PAGES[name](), "write it anew: python -m tools.reference"
+    assert page == PAGES[name](), "write it anew: python -m tools.documents write"
 
 
 def test_every_public_name_has_a_task():
@@ -168,8 +167,8 @@ def test_every_public_name_command_and_option_is_documented_once():
 def test_documents_and_their_sentences_are_short():
     figures = measure_prose()
     assert figures["words in documents"] <= 45_000, "say it once, and shorter"
-    assert figures["words of a mean sentence"] <= 18, "python -m tools.prose says where"
-    assert figures["long sentences, percent"] <= 5, "python -m tools.prose --long PAGE"
+    assert figures["words of a mean sentence"] <= 18, "python -m tools.documents says where"
+    assert figures["long sentences, percent"] <= 5, "python -m tools.documents --long PAGE"
 
 
 def examples():

@@ -5,7 +5,7 @@ import sys
 
 import nbformat
 import pytest
-from tools import notebooks
+from tools import documents as notebooks
 
 BOOKS = notebooks.find_notebooks()
 ALLOWED = {"discreet", "numpy", "matplotlib"}
@@ -20,7 +20,7 @@ def test_there_is_a_notebook_for_streaming_and_one_for_language_models():
 def test_a_notebook_is_valid_and_kept_as_strip_writes_it(path, tmp_path):
     copy = tmp_path / path.name
     nbformat.write(notebooks.strip(notebooks.read(path)), copy)
-    message = f"run `python -m tools.notebooks strip`: {path.name} is not as it leaves it"
+    message = f"run `python -m tools.documents strip`: {path.name} is not as it leaves it"
     assert copy.read_text() == path.read_text(), message
 
 

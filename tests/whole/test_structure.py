@@ -43,7 +43,7 @@ def walk_release(folder):
 
 def walk(command, *arguments):
     """Follow a command in a process of its own, where nothing is remembered from other tests."""
-    program = [sys.executable, "-m", "tools.walk", command, *map(str, arguments)]
+    program = [sys.executable, "-m", "tools.structure", "walk", command, *map(str, arguments)]
     ended = subprocess.run(program, capture_output=True, text=True, check=True, cwd=ROOT)
     switches, pairs = re.findall(r"(\d+) (?:package switches|pairs of packages)", ended.stderr)
     return {

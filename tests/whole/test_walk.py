@@ -1,6 +1,6 @@
 """The tool that shows a newcomer the way of a command through the library."""
 
-from tools.walk import Walk, follow, package
+from tools.structure import Walk, follow, package
 
 from commandline import discreet
 
