@@ -28,7 +28,7 @@ from discreet.studio.safety import Keys
 from discreet.studio.server import build_app
 from discreet.studio.session import StudioSession
 
-__all__ = ["list_pages", "main", "measure"]
+__all__ = ["PageTexts", "list_pages", "main", "measure"]
 
 TABLES = Path(__file__).parents[1] / "tests" / "data" / "tables"
 FILES = {"quiz export.csv": {"key": "CABDDBACABDC"}, "Umfrage.csv": {}}
@@ -67,7 +67,7 @@ def mark_language(code: str) -> words.Language:
     return words.Language(code, marked)
 
 
-class _Texts(HTMLParser):
+class PageTexts(HTMLParser):
     """Collects the texts and labels of a page; whether each is seen before anything is unfolded."""
 
     def __init__(self) -> None:
@@ -156,7 +156,7 @@ def _walk(
 
 def measure(html: str, own: set[str]) -> tuple[Counter[str], Counter[str], Counter[str]]:
     """Return how many words are translated and not: as it opens, unfolded; and what is not."""
-    parser = _Texts()
+    parser = PageTexts()
     parser.feed(html)
     opened, unfolded, left = Counter[str](), Counter[str](), Counter[str]()
     for text, is_shown in parser.texts:

@@ -54,8 +54,8 @@ def _find_calls(path: Path) -> Iterator[tuple[str, list[str]]]:
         yield from (("mark", [one.help]) for one in mechanisms_for("answers").values())
         return
     if path == MESSAGES:
-        sentences = tomllib.loads(path.read_text("utf-8"))["sentences"]
-        yield from (("mark", [text]) for text in sentences)
+        said = tomllib.loads(path.read_text("utf-8"))
+        yield from (("mark", [text]) for text in (*said["sentences"], *said["terms"]))
         return
     if path == FIELDS:
         yield from (

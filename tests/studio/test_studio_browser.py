@@ -12,6 +12,7 @@ import pytest
 from commandline import discreet, environment
 from discreet.planning.plan import plan
 from discreet.privacy.ledger import Ledger
+from plain_sentences import find_syntax
 
 webdriver = pytest.importorskip("selenium.webdriver")
 axe = pytest.importorskip("selenium_axe_python")
@@ -350,7 +351,8 @@ SCROLLING = """return [...document.querySelectorAll(".scroll:not(.grid) > table"
 
 
 def check_page(driver, kind="the last look before a release"):
-    """Look at a page wide and light, narrow and dark: axe, and that nothing sticks out."""
+    """Look at a page wide and light, narrow and dark: axe, its sentences, what sticks out."""
+    assert not find_syntax(driver.page_source), kind
     look = axe.Axe(driver)
     look.inject()
     for (width, scheme), rules in LOOKS.items():

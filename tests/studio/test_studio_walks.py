@@ -6,6 +6,7 @@ import pytest
 
 from commandline import discreet, environment
 from discreet.privacy.ledger import Ledger
+from plain_sentences import find_syntax
 
 pytest.importorskip("selenium.webdriver")
 from selenium.webdriver.common.by import By
@@ -50,8 +51,9 @@ class Walker:
             field.send_keys(text)
 
     def see(self, words):
-        """Wait for words on the page."""
+        """Wait for words on the page, of which no sentence holds syntax."""
         await_words(self.driver, words)
+        assert not find_syntax(self.driver.page_source)
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from discreet.html import HtmlColumn, write_page
 from discreet.items.curves import observed_curve, threshold_rows, worst_curves
 from discreet.items.dif import list_differing
 from discreet.items.dimensionality import Dimensionality
-from discreet.items.distractors import Distractors, option_maps
+from discreet.items.distractors import Distractors, option_map, option_maps
 from discreet.items.residuals import trace_information
 from discreet.items.study import Study
 from discreet.report import drawings, pictures
@@ -551,37 +551,41 @@ def write_item_sheets(test: Diagnosis, *, title: str = "Items") -> str:
             "item sheets need the answers, and this calibration was written without them. Give the "
             "answers instead"
         )
+    numbers, items = tabulate_paper_items(test), range(len(test.estimate.items))
     return write_page(
         "items.html",
-        {"title": title, "sheets": list(_list_sheets(test, test.study))},
+        {"title": title, "sheets": [describe_item(test, numbers, index) for index in items]},
         styles=["style.css", "confidential.css", *["steps.css"] * test.estimate.has_steps],
     )
 
 
-def _list_sheets(test: Diagnosis, study: Study) -> Iterator[PlainDict]:
-    estimate, options = test.estimate, study.distractors
-    numbers = tabulate_paper_items(test)
-    pairs = () if study.dependence is None else study.dependence.pairs
-    for index, item in enumerate(estimate.items):
-        curve = None
+def describe_item(test: Diagnosis, numbers: PaperTable, index: int) -> PlainDict:
+    """Return what a sheet shows of an item: numbers, remarks, pictures, and what it goes with."""
+    estimate, study = test.estimate, test.study
+    item, curve, chosen, partners = estimate.items[index], None, None, list[str]()
+    if study is not None:
+        pairs = () if study.dependence is None else study.dependence.pairs
+        partners = [
+            f"{other if first == item else first} ({excess:.2f})"
+            for first, other, excess, _ in pairs
+            if item in (first, other)
+        ]
         if item in study.observed.items:
             curve = observed_curve(estimate, study.observed, index)
-        names = () if options is None else options.item
-        chosen = [row for row, name in enumerate(names) if name == item]
-        yield {
-            "item": item,
-            "facts": _list_facts(test, numbers, index),
-            "remarks": test.remarks[index],
-            "curve": curve and drawings.draw_curve(curve),
-            "categories": curve and curve.shares and drawings.draw_categories(curve),
-            "options": show_options(options, chosen) if options is not None and chosen else [],
-            "groups": _select_rows(test, "groups", item),
-            "partners": [
-                f"{other if first == item else first} ({excess:.2f})"
-                for first, other, excess, _ in pairs
-                if item in (first, other)
-            ],
-        }
+        if study.distractors is not None and item in study.distractors.item:
+            chosen = study.distractors
+    rows = [row for row, name in enumerate(chosen.item) if name == item] if chosen else []
+    return {
+        "item": item,
+        "facts": _list_facts(test, numbers, index),
+        "remarks": test.remarks[index],
+        "curve": curve and drawings.draw_curve(curve),
+        "categories": curve and curve.shares and drawings.draw_categories(curve),
+        "chosen": chosen and curve and drawings.draw_options(option_map(chosen, item)),
+        "options": show_options(chosen, rows) if chosen else [],
+        "groups": _select_rows(test, "groups", item),
+        "partners": partners,
+    }
 
 
 def _list_facts(test: Diagnosis, numbers: PaperTable, index: int) -> dict[str, str]:

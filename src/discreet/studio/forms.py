@@ -224,12 +224,14 @@ def taking_form(
             return show_again(request, Problem.of(error), sent)
 
     async def receive(request: Request) -> Response:
-        form = await request.form()
+        form = await request.form(max_fields=MOST_FIELDS)
         return await run_in_threadpool(answer, request, {k: str(v) for k, v in form.items()})
 
     return receive
 
 
+#: A field for the use of each column, and some more.
+MOST_FIELDS = 100_000
 _ODD = re.compile(r"[^\w .()+-]")
 _LONGEST = 100
 #: Files that are read together, at most.

@@ -15,11 +15,11 @@ from hmac import compare_digest
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from discreet.html import render
 from discreet.secure import SystemSource
+from discreet.studio.frame import Secrecy, show
 from discreet.studio.language import COOKIE, begin_visit, tell
 from discreet.words import mark
 
@@ -173,14 +173,16 @@ def receive_visitor(request: Request, keys: Keys) -> Response | None:
         return _refuse(403, tell("This was sent by a page that is not the studio's."))
     if request.url.path == "/enter":
         return _enter(request, keys)
+    if request.url.path.startswith("/static/"):  # how pages look is no secret
+        return None
     if not keys.knows(request.cookies.get(keys.cookie_name, "")):
         return _refuse(403, f"{tell.term(STRANGER)} {tell.term(ANOTHER)}")
     return None
 
 
 STRANGER = mark(
-    "This browser has not been let in. Open the address that `discreet studio` printed, "
-    "with the token at its end."
+    "This browser has not been let in. Open the address that stands in the window in which the "
+    "studio runs, with the token at its end."
 )
 ANOTHER = mark("For a new address, press Enter in the window in which the studio runs.")
 
@@ -201,7 +203,7 @@ def _enter(request: Request, keys: Keys) -> Response:
         reason = USED if keys.was_used(token) else WRONG
         return _refuse(403, f"{tell.term(reason)} {tell.term(ANOTHER)}")
     # Not a redirect: the browser would not send a strict cookie along if another page led here.
-    answer = HTMLResponse(render("studio/enter.html", {"address": "/", "tell": tell}))
+    answer = show("door.html", {}, Secrecy.PUBLIC)
     answer.set_cookie(keys.cookie_name, cookie, httponly=True, samesite="strict", path="/")
     return answer
 
@@ -218,4 +220,4 @@ def _same(received: str, expected: str) -> bool:
 
 
 def _refuse(status: int, words: str) -> Response:
-    return PlainTextResponse(f"{words}\n", status)
+    return show("door.html", {"problem": words}, Secrecy.PUBLIC, status=status)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import cast
 
-import numpy as np
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -17,11 +15,7 @@ from starlette.routing import Route
 
 from discreet.choices import PlainDict, PlainMapping
 from discreet.errors import BadUsage
-from discreet.items.curves import BIN
-from discreet.report.drawings import draw_wright
-from discreet.report.pictures import WrightMap
 from discreet.report.plain import AnsweredItem
-from discreet.report.sheet import Sheet
 from discreet.studio.forms import find_path, read_index, receive_form, taking_form, write_fields
 from discreet.studio.frame import (
     KEY_FILE,
@@ -58,10 +52,6 @@ from discreet.words import mark
 
 # -- bringing a file -------------------------------------------------------------------------
 
-EXAMPLE_ITEMS = ("Fractions", "Ratios", "Percent", "Decimals", "Rounding", "Adding")
-EXAMPLE_LOGITS = (1.3, 0.7, 0.2, -0.3, -0.8, -1.6)
-EXAMPLE_PERSONS = (1, 3, 4, 7, 9, 12, 10, 8, 5, 4, 2, 1)
-
 
 def welcome(request: Request, problem: str = "", _: Mapping[str, str] | None = None) -> Response:
     """Show the ways in."""
@@ -78,30 +68,8 @@ def welcome(request: Request, problem: str = "", _: Mapping[str, str] | None = N
         "recent": recent,
         "kept_in": session.recent.place,
         "most": f"{session.most_bytes / 1e9:g}",
-        "picture": draw_example(),
     }
     return show("start.html", values, Secrecy.OWN if entries or session.works else Secrecy.PUBLIC)
-
-
-@cache
-def draw_example() -> Sheet:
-    """Draw a Wright map of invented numbers, to show what one gets."""
-    counts = np.array(EXAMPLE_PERSONS)
-    difficulty = np.array(EXAMPLE_LOGITS)
-    return draw_wright(
-        WrightMap(
-            starts=np.array([BIN * n - 1.75 for n in range(len(counts))]),
-            counts=counts,
-            persons=int(counts.sum()),
-            mean=0.0,
-            items=EXAMPLE_ITEMS,
-            difficulty=difficulty,
-            centre=(np.floor(difficulty / BIN) + 0.5) * BIN,
-            level=np.ones(len(difficulty), dtype=np.int64),
-            reach=(-2.0, 2.0),
-            steps=(),
-        )
-    )
 
 
 #: What is said of a file by the state of the job that reads it.

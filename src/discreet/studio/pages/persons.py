@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
 
 import numpy as np
 from starlette.requests import Request
@@ -14,11 +13,9 @@ from starlette.routing import Route
 from discreet.answers.responses import Responses
 from discreet.choices import PlainMapping
 from discreet.html import HtmlColumn
-from discreet.items.curves import BIN
 from discreet.report.model_findings import words_for
 from discreet.report.page import SCORE_COLUMNS, SHOWN, list_html_columns
 from discreet.report.plain import list_chosen
-from discreet.report.sheet import Sheet
 from discreet.results.chances import score_moments
 from discreet.studio.calibration import CalibrationSummary
 from discreet.studio.forms import read_index
@@ -37,10 +34,7 @@ from discreet.studio.pages.report import (
     translate_heads,
 )
 from discreet.studio.session import CalibrationRun
-from discreet.text import minus
 
-#: Persons from which on their abilities are drawn.
-FEWEST_BARS = 5
 #: Standard deviations from which on an answer has a remark.
 SURPRISING = 2.0
 PERSON_COLUMNS = (*SHOWN["misfits"], "flag")
@@ -87,38 +81,7 @@ def _show_table(summary: CalibrationSummary) -> PlainMapping:
         "columns": translate_heads([*columns[:-1], flag]),
         "tags": [FLAGS.get(word, "fine") for word in flags[:MOST_PERSONS]],
         "kinds": {tag: tell.term(flag) for flag, tag in FLAGS.items() if flag in flags},
-        "histograms": [draw_histogram(table.columns["ability"], width) for width in (720, 360)],
     }
-
-
-def draw_histogram(abilities: Sequence[float], width: int) -> Sheet | None:
-    """Draw how many persons have which ability."""
-    finite = np.array([value for value in abilities if value is not None and isfinite(value)])
-    if len(finite) < FEWEST_BARS:
-        return None
-    low, high = np.floor(finite.min() / BIN) * BIN, np.ceil(finite.max() / BIN + 1e-9) * BIN
-    edges = np.linspace(low, high, 1 + max(1, round((high - low) / BIN)))
-    counts = np.histogram(finite, edges)[0].tolist()
-    sheet = Sheet(
-        x=(float(low), float(high)),
-        y=(0, 1.05 * max(counts)),
-        description=tell(
-            "How many persons have which ability, from {low} to {high} logits; the table has the "
-            "numbers",
-            low=minus(f"{finite.min():.1f}"),
-            high=minus(f"{finite.max():.1f}"),
-        ),
-        width=width,
-        height=240,
-        top=24,
-    )
-    sheet.x_axis(tell("ability in logits"), grid=False)
-    sheet.y_axis(tell("persons"))
-    for left, right, count in zip(edges.tolist(), edges.tolist()[1:], counts, strict=False):
-        if count:
-            persons = tell.count(count, "{number} person", "{number} persons")
-            sheet.box("box", (left, right), (0, count), minus(f"{persons}: {left:g} … {right:g}"))
-    return sheet
 
 
 # -- one person ------------------------------------------------------------------------------

@@ -129,8 +129,8 @@ def _check(keywords: PlainMapping) -> None:
             part = next(part for part in STUDY if part.name == name)
             raise part.refuse(
                 tell(
-                    "This page plans up to {limit}, found {number}. For more, use discreet plan on "
-                    "the command line, which may take minutes.",
+                    "This page plans up to {limit}, found {number}. For more, plan on the command "
+                    "line, which may take minutes.",
                     limit=tell.number(limit),
                     number=tell.number(keywords[name]),
                 )

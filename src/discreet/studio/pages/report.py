@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, nan
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,22 +13,13 @@ from starlette.routing import Route
 from discreet.atomic import CALIBRATION_FILE, REPORT_FILE, TABLE_FILES, WORKBOOK_FILE
 from discreet.choices import PlainDict
 from discreet.html import HtmlColumn, write_page
-from discreet.items.curves import observed_curve
-from discreet.items.distractors import option_map
 from discreet.report.diagnosis import Diagnosis
-from discreet.report.drawings import draw_categories, draw_curve, draw_options, draw_wright
-from discreet.report.model_findings import (
-    Finding,
-    Severity,
-    check_enough_persons,
-    say_reliability,
-    words_for,
-)
-from discreet.report.page import SHOWN, list_html_columns, map_persons, show_options
+from discreet.report.drawings import draw_wright
+from discreet.report.model_findings import Finding, Severity, check_enough_persons, say_reliability
+from discreet.report.page import describe_item, map_persons
+from discreet.report.paper import tabulate_paper_items
 from discreet.report.pictures import summarise_items
-from discreet.report.plain import AnsweredItem, label_scores
-from discreet.report.sheet import Sheet
-from discreet.results.thresholds import THRESHOLD_COLUMNS
+from discreet.report.plain import AnsweredItem
 from discreet.studio.calibration import CalibrationSummary
 from discreet.studio.forms import read_index
 from discreet.studio.frame import Secrecy, run_of, send_bytes, show, show_job, speak_page, work_of
@@ -41,37 +31,13 @@ from discreet.studio.pages.calibrate import describe, write_run
 from discreet.studio.pages.ratings import list_rated_values
 from discreet.studio.rating import RatingSummary
 from discreet.studio.session import CalibrationRun, Work
-from discreet.tabular import AnalysisTable
 from discreet.words import mark
 
 KINDS = {".html": "text/html", ".csv": "text/csv", ".xlsx": "application/vnd.ms-excel"}
 KINDS |= {".json": "application/json"}
 
-PAIR_COLUMNS = ("item", "other", "q3", "excess", "persons")
-#: Rows of a table about one item: pairs come in order, the most remarkable first.
-MOST_ROWS = 12
-
 #: Persons on the page; the file has all of them.
 MOST_PERSONS = 1000
-
-#: Titles and flags that the tables of the report bring along.
-TERMS = (
-    *(mark("person"), mark("score"), mark("answered"), mark("answers"), mark("percent")),
-    *(mark("ability"), mark("SE"), mark("scaled"), mark("scaled SE"), mark("95% from"), mark("to")),
-    *(mark("difficulty"), mark("location"), mark("infit"), mark("infit t"), mark("outfit")),
-    *(mark("outfit t"), mark("corr."), mark("expected"), mark("status"), mark("flag")),
-    *(mark("infit (ML)"), mark("outfit (ML)"), mark("at estimated abilities; below 1 is expected")),
-    *(
-        mark("given the total score; 1 is expected"),
-        mark("lowest when the model holds (simulated)"),
-    ),
-    *(mark("highest when the model holds (simulated)"), mark("infit from"), mark("outfit from")),
-    *(mark("unexpected answers"), mark("too predictable"), mark("standard error")),
-    *(mark("standardised; beyond 2 hardly chance"), mark("logits; harder is larger")),
-    *(mark("of the answer with ability"), mark("% right"), mark("mean score"), mark("remarks")),
-    *(mark("what the correlation is by the model"), mark("items with a remark")),
-    *(mark("items without a number"), mark("items with a number")),
-)
 
 
 def show_report(request: Request) -> Response:
@@ -322,10 +288,7 @@ def show_item(request: Request) -> Response:
         "is_test": is_test(summary),
         "card": next(card for card in list_questions(summary) if card.number == number),
         "neighbours": list_neighbours(items, number, f"{start}/items"),
-        "facts": _list_facts(summary, number),
-        "remarks": summary.test.remarks[number],
-        "figures": list(_draw(summary, number)),
-        "tables": list(_list_tables(summary, items[number])),
+        "sheet": describe_item(summary.test, tabulate_paper_items(summary.test), number),
         "same": write_run(work, run),
     }
     return show("item.html", values, Secrecy.CONFIDENTIAL, work, run)
@@ -338,81 +301,6 @@ def list_neighbours(names: Sequence[str], number: int, start: str) -> list[dict[
         for rel, n in (("prev", number - 1), ("next", number + 1))
         if 0 <= n < len(names)
     ]
-
-
-ITEM_FACTS = (
-    *("difficulty", "se", "lower", "upper", "scaled_difficulty", "scaled_se", "answers"),
-    *("infit", "outfit", "point_measure", "point_measure_expected", "status"),
-)
-
-
-def _list_facts(summary: CalibrationSummary, number: int) -> dict[str, str]:
-    """Return the row of the item in the table of items, as pairs of a title and what it shows."""
-    columns = list_html_columns(summary.tables["items"], ITEM_FACTS, summary.scale)
-    called = {"difficulty": words_for(summary.estimate).number}
-    titles = [tell.term(called.get(column.title, column.title)) for column in columns]
-    return {title: column.show(number) for title, column in zip(titles, columns, strict=True)}
-
-
-def _draw(summary: CalibrationSummary, number: int) -> Iterator[tuple[str, str, Sheet]]:
-    """Yield the pictures of an item, each with its title and its caption."""
-    test, name = summary.test, summary.estimate.items[number]
-    if test.study is None or not test.estimate.estimated[number]:
-        return
-    curve = observed_curve(summary.estimate, test.study.observed, number)
-    words = tell(
-        "The line is what the model expects, points are groups of persons of similar ability."
-    )
-    yield tell("Expected and observed"), words, draw_curve(curve)
-    if curve.shares:
-        words = tell("How likely each category is against ability.")
-        yield tell("Categories"), words, draw_categories(curve)
-    chosen = test.study.distractors
-    if chosen is not None and name in chosen.item:
-        words = tell(
-            "Share of each option against ability; ✓ is right, a dashed line attracts abler "
-            "persons."
-        )
-        yield tell("What was chosen"), words, draw_options(option_map(chosen, name))
-
-
-def _list_tables(summary: CalibrationSummary, item: str) -> Iterator[tuple[str, str, Any]]:
-    """Yield the rows of other tables that are about the item."""
-    chosen = summary.test.study and summary.test.study.distractors
-    if chosen and item in chosen.item:
-        rows = [row for row, name in enumerate(chosen.item) if name == item]
-        options = summary.tables["options"]
-        yield options.title, options.about, show_options(chosen, rows)[1:]
-    for part, columns in (
-        ("thresholds", THRESHOLD_COLUMNS[1:]),
-        ("categories", SHOWN["categories"][1:]),
-        ("groups", SHOWN["groups"][1:]),
-        ("pairs", PAIR_COLUMNS),
-    ):
-        table = summary.tables.get(part)
-        if table is None:
-            continue
-        named = [table.columns[name] for name in ("item", "other") if name in table.columns]
-        rows = [row for row, names in enumerate(zip(*named, strict=True)) if item in names]
-        if rows := rows[:MOST_ROWS]:
-            table = _label_categories(summary, table)
-            shown = {name: [cells[row] for row in rows] for name, cells in table.columns.items()}
-            html_columns = list_html_columns(replace(table, columns=shown), columns, summary.scale)
-            yield table.title, table.about, html_columns
-
-
-def _label_categories(summary: CalibrationSummary, table: AnalysisTable) -> AnalysisTable:
-    """Return a table whose categories are called as the file calls them."""
-    reading, labels = summary.estimate.reading, summary.estimate.ladder
-    if "category" not in table.columns or reading is None or labels is None:
-        return table
-    ladder = dict(zip(summary.estimate.items, labels.labels, strict=True))
-    pairs = zip(table.columns["item"], table.columns["category"], strict=True)
-    named = [
-        label_scores(reading, item, len(ladder[item]) - 1)[[*ladder[item]].index(category)]
-        for item, category in pairs
-    ]
-    return replace(table, columns={**table.columns, "category": named})
 
 
 def send_file(request: Request) -> Response:
