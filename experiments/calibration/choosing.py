@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-from bench.margins import simulate
 
 import discreet
 from discreet.models.noisy.released import FITS
@@ -43,8 +42,29 @@ DESIGNS = {
     "levels, 3000 x 70": ("levels", 3000, 70, 0.0, 20),
     "targeted, 5000 x 100": ("targeted", 5000, 100, 0.0, 40),
 }
-"""Kind, persons, items, share answered, cap; as in `bench/margins.py`. Levels are booklets that are
+"""Kind, persons, items, share answered, cap. Levels are booklets that are
 not given out at random: from one to the next, abilities are half a logit higher."""
+
+
+def simulate(design, persons, items, answered, cap, rng):
+    """Draw difficulties and answers, and which of them count after the cap."""
+    difficulty = rng.uniform(-2, 2, items)
+    difficulty -= difficulty.mean()
+    ability = rng.normal(size=persons)
+    if design == "skewed":
+        ability = rng.exponential(size=persons) - 1
+    if design == "booklets":
+        block, form = rng.permutation(items) % 7, rng.integers(7, size=(persons, 1))
+        seen = (block == form) | (block == (form + 1) % 7)
+    elif design == "targeted":
+        near = np.exp(-((difficulty - ability[:, None]) ** 2) / 2)
+        seen = rng.random((persons, items)) < 0.53 * near
+    else:
+        seen = rng.random((persons, items)) < answered
+    right = rng.random((persons, items)) < 1 / (1 + np.exp(difficulty - ability[:, None]))
+    order = np.argsort(np.where(seen, rng.random(seen.shape), 2.0), axis=1)
+    rank = np.argsort(order, axis=1)
+    return difficulty, right, seen & (rank < cap)
 
 
 def list_ways(name):
