@@ -23,8 +23,8 @@ from discreet.errors import BadUsage, OutOfReach
 from discreet.models.conditional import GroupPatterns, group_patterns
 from discreet.models.routing import LookForRouting
 from discreet.privacy.mechanisms.response import CountFlipped
+from discreet.readers import batches
 from discreet.readers.opening import check_engine, open_answers
-from discreet.readers.streamed import batches
 from discreet.tables.inspection import inspect_table, rows
 from discreet.tables.sources import ParquetSource
 from refusals import refused

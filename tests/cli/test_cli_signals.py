@@ -15,7 +15,7 @@ from discreet.tables.resources import explain_query
 SLOW = """
 import os, sys, time
 from discreet.cli import main
-from discreet.readers.streamed.batches import Buckets
+from discreet.readers.batches import Buckets
 
 flush = Buckets._flush
 

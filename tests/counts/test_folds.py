@@ -30,9 +30,9 @@ from discreet.counts.folds import (
 from discreet.errors import BadResponses, BadUsage, WarningKind
 from discreet.models.connectivity import build_chain
 from discreet.models.methods import PAIR_METHODS
-from discreet.readers import streamed
+from discreet.readers import batches, streamed
 from discreet.readers.opening import open_answers
-from discreet.readers.streamed import batches, counting
+from discreet.readers.streamed import counting
 from discreet.readers.streamed.counting import count_source
 from refusals import refused
 

@@ -215,8 +215,8 @@ def test_counting_out_of_core_gives_the_identical_sparse_counts(many, answer_fil
 def test_a_sparse_run_that_stops_goes_on_without_counting_twice(
     many, answer_file, monkeypatch, order
 ):
-    from discreet.readers.streamed import batches
-    from discreet.readers.streamed import batches as buckets
+    from discreet.readers import batches
+    from discreet.readers import batches as buckets
     from discreet.readers.streamed import counting as checkpoint
     from discreet.tables import resources as limits
 

@@ -18,8 +18,8 @@ from discreet.models import standard_errors as person_scores
 from discreet.models.refined import RefinedScoring
 from discreet.models.standard_errors import ScorePlan, plan_draw
 from discreet.models.standard_errors.sandwich import SumProducts
+from discreet.readers import batches
 from discreet.readers.opening import open_answers
-from discreet.readers.streamed import batches
 from stepped import hold
 
 

@@ -16,7 +16,7 @@ from discreet.errors import DisconnectedItems, WarningKind
 from discreet.models import calibrate, weak_links
 from discreet.models.standard_errors import random_signs, sandwich
 from discreet.models.weak_links import FEWEST
-from discreet.readers.streamed import batches
+from discreet.readers import batches
 
 METHODS = ["refined", "spectral", "conditional", "marginal"]
 FORMS = "two forms of 3 items"

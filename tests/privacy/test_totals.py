@@ -23,8 +23,8 @@ from discreet.privacy.mechanisms.totals import GRID, Totals, unpack_shapes
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import Public
 from discreet.privacy.wall import release_statistics
+from discreet.readers import batches
 from discreet.readers.opening import open_answers
-from discreet.readers.streamed import batches
 from discreet.secure import SeededSource
 from refusals import refused
 from stepped import draw_codes

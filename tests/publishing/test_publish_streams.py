@@ -26,12 +26,13 @@ from discreet.privacy.mechanisms import mechanisms_for
 from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.privacy.noise import ExactNoise
 from discreet.publishing import delivery
+from discreet.readers import batches
+from discreet.readers import batches as buckets
+from discreet.readers import rows as wide
 from discreet.readers import streamed as persons
 from discreet.readers.answers import read_responses
 from discreet.readers.opening import open_answers
-from discreet.readers.streamed import batches, open_stream, passes
-from discreet.readers.streamed import batches as buckets
-from discreet.readers.streamed import rows as wide
+from discreet.readers.streamed import open_stream, passes
 from discreet.secure import SeededSource, SystemSource
 from discreet.tables import dataset
 from discreet.tables.resources import Resources

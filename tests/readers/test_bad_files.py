@@ -22,9 +22,9 @@ from discreet.cli.output import describe
 from discreet.coding.reading import Reading
 from discreet.errors import BadResponses, BadUsage
 from discreet.readers.answers import read_responses
+from discreet.readers.batches import Buckets
 from discreet.readers.comparisons import read_comparisons
 from discreet.readers.spark.rows import sort_naturally
-from discreet.readers.streamed.batches import Buckets
 from discreet.readers.streamed.counting import Checkpoint, count_source
 from discreet.sklearn import Rasch
 from discreet.tables import paths as opening

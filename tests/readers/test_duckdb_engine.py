@@ -22,12 +22,12 @@ from discreet.api.counting import count_pairs
 from discreet.coding.reading import Reading
 from discreet.counts import PairCounts
 from discreet.errors import BadResponses, BadUsage
+from discreet.readers import batches
+from discreet.readers import batches as buckets
+from discreet.readers import rows as blocks
 from discreet.readers.answers import read_responses
 from discreet.readers.opening import open_answers
-from discreet.readers.streamed import batches
-from discreet.readers.streamed import batches as buckets
 from discreet.readers.streamed import counting as checkpoint
-from discreet.readers.streamed import rows as blocks
 from discreet.readers.streamed.counting import count_source, count_stream
 from discreet.readers.streamed.passes import stream_responses
 from discreet.secure import SeededSource
@@ -178,8 +178,8 @@ def test_wide_persons_who_come_back_with_other_items_are_joined(small, tmp_path,
 def test_a_wide_person_with_two_answers_to_an_item_is_refused_with_both_places(small, tmp_path):
     (tmp_path / "a.csv").write_text("person,q1,q2\nann,1,0\nbob,0,1\n")
     (tmp_path / "b.csv").write_text("person,q1,q2\ncay,1,0\nann,1,\n")
-    places = {"first_3": "a.csv, line 2", "second": "b.csv, line 3"}
-    with refused(BadResponses, "person_answered_item_more", first="ann", first_2="q1", **places):
+    facts = {"person": "ann", "item": "q1", "first": "a.csv, line 2", "second": "b.csv, line 3"}
+    with refused(BadResponses, "person_answered_item_more", **facts):
         count_pairs(tmp_path, engine="duckdb")
 
 
@@ -408,8 +408,18 @@ def test_going_on_really_skips_what_was_counted(eager, tmp_path):
     assert seen[0] > 100
 
 
+def test_answers_of_wide_rows_of_one_person_have_an_order_out_of_memory_too(tmp_path):
+    rows = [("p1", 1, 1, 3), ("p2", 0, 1, 1), ("p1", 0, "", 2), ("p2", 1, 0, 4), ("p3", 1, 0, 9)]
+    file = write(tmp_path / "answers", rows, "csv", 2, ["person", "q1", "q2", "time"])
+    reading = Reading(person="person", repeats="last", order_by="time")
+    counts = count_source(file, reading=reading)
+    answers = read_responses(file, person="person", repeats="last", order_by="time")
+    assert answers.to_array().tolist() == [[1, 1], [1, 0], [1, 0]]
+    assert same(counts, count_pairs(answers))
+
+
 def test_a_wide_run_goes_on_without_counting_twice(eager, tmp_path, monkeypatch):
-    from discreet.readers.streamed import rows as wide
+    from discreet.readers import rows as wide
 
     monkeypatch.setattr(wide, "CELLS", 1)
     names = ["person", "q1", "q2", "q3"]
@@ -470,7 +480,8 @@ def test_ctrl_c_leaves_nothing_behind(small, tmp_path, order):
 
 KILLED = """
 import sys, time
-from discreet.readers.streamed import batches, counting as checkpoint
+from discreet.readers import batches
+from discreet.readers.streamed import counting as checkpoint
 from discreet.readers.streamed.counting import count_source
 from discreet.tables import resources as settings
 checkpoint.INTERVAL = 0.0

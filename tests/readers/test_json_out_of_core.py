@@ -143,7 +143,7 @@ def test_a_repeated_answer_is_named_with_both_lines_after_many_batches(tmp_path)
         with refused(
             BadResponses,
             "person_answered_item_more",
-            first_3="answers.jsonl, line 4",
+            first="answers.jsonl, line 4",
             second="answers.jsonl, line 31",
         ):
             count_pairs(file, engine=engine)

@@ -311,7 +311,7 @@ REFUSED = {
     "a repeated answer": (
         "(1, 'q1', 0)",
         "person_answered_item_more",
-        {"first": "1", "first_2": "q1"},
+        {"person": "1", "item": "q1"},
     ),
     "a two": ("(9, 'q1', 2)", "bad_answer", {"value": "2"}),
     "no person": ("(NULL, 'q1', 1)", "column_id_missing_without", {"role": "person"}),

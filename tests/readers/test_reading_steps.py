@@ -15,8 +15,8 @@ from discreet import Responses, read_responses
 from discreet.coding.reading import Reading
 from discreet.coding.steps import CategoryScale
 from discreet.errors import BadResponses, BadUsage
-from discreet.readers.streamed import batches
-from discreet.readers.streamed import rows as blocks
+from discreet.readers import batches
+from discreet.readers import rows as blocks
 from discreet.readers.streamed.counting import count_source
 from discreet.tables.inspection.answers import Tallied
 from discreet.tables.sources import FrameSource

@@ -543,7 +543,7 @@ def test_a_task_reports_what_is_wrong_instead_of_failing(rows, words):
 
 
 def test_ids_are_bytes_of_the_text_that_readers_give():
-    numbers = tasks.Persons(some_store(2, 2), np.array([7, -1]))
+    numbers = tasks.Persons(some_store(2, 2), pa.array([7, -1]))
     ids = encode_ids(pa.array([7, -1])).dictionary.to_pylist()
     assert numbers.names() == [name.encode() for name in ids]
 

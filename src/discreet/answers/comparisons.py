@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from discreet.answers.pack import find_repeated, keep_one
 from discreet.answers.protocol import digest_ids, digest_rows
-from discreet.answers.select import check_cap
+from discreet.answers.select import check_cap, number_items
 from discreet.checking import checked
 from discreet.choices import Kept, PrivacyUnit, Ties
 from discreet.coding.ids import check_codes, check_items, make_ids
@@ -203,7 +203,7 @@ class Comparisons:
         is refused, because the comparisons would no longer be whole judges'.
         """
         names = check_items(items, len(items))
-        new = self._number_in(names)
+        new = number_items(self.items, names)
         winner, loser = new[self.winner], new[self.loser]
         lost = np.flatnonzero((winner < 0) | (loser < 0))
         if lost.size:
@@ -219,7 +219,7 @@ class Comparisons:
     def keep(self, items: Sequence[object]) -> Comparisons:
         """Return the comparisons of two of these objects; a judge may be left without any."""
         names = check_items(items, len(items))
-        new = self._number_in(names)
+        new = number_items(self.items, names)
         is_kept = (new[self.winner] >= 0) & (new[self.loser] >= 0)
         if not is_kept.any() and is_kept.size:
             raise BadResponses(
@@ -238,11 +238,6 @@ class Comparisons:
     def drop_ties(self) -> Comparisons:
         """Return the comparisons that somebody won."""
         return self._keep_rows(~self.tied) if self.tied.any() else self
-
-    def _number_in(self, names: Sequence[str]) -> Int64Array:
-        """Return the number that each object has in another list; -1 where it is not in it."""
-        number = {name: index for index, name in enumerate(names)}
-        return np.array([number.get(name, -1) for name in self.items], dtype=np.int64)
 
     def derive(self, **changes: Any) -> Comparisons:
         """Return other comparisons of the same judges."""

@@ -296,11 +296,11 @@ def _column_bits(column: Any) -> tuple[Bits, Bits, Bits]:
     if len(parts) == 1:
         return parts[0][0]
     # Truth values have no bad ones; a column has one type.
-    right, wrong, bad = (_join_bits([(bits[k], n) for bits, n in parts]) for k in range(3))
+    right, wrong, bad = (join_bits([(bits[k], n) for bits, n in parts]) for k in range(3))
     return right, wrong, bad
 
 
-def _join_bits(parts: list[tuple[Bits, int]]) -> Bits:
+def join_bits(parts: list[tuple[Bits, int]]) -> Bits:
     """Put bit strings one after the other; whole bytes are copied, others are shifted."""
     if parts[0][0] is _NONE:
         return _NONE

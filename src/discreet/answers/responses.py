@@ -13,11 +13,17 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.protocol import Answers, Job, digest_store, fold_blocks
-from discreet.answers.select import ABSENT, cap_answers, check_cap, refuse_routing, select_columns
+from discreet.answers.select import (
+    ABSENT,
+    cap_answers,
+    check_cap,
+    number_items,
+    refuse_routing,
+    select_columns,
+)
 from discreet.answers.survey import DesignWords, SurveyDesign, make_sample
 from discreet.checking import checked
 from discreet.choices import Layout
@@ -288,9 +294,9 @@ class Responses(Answers):
     def select(self, items: Sequence[object]) -> Responses:
         """Return exactly these items in this order; an unknown name is an unanswered column."""
         chosen = check_items(items, len(items))
-        index = {name: column for column, name in enumerate(self.items)}
-        columns = np.array([index.get(name, ABSENT) for name in chosen], dtype=np.int64)
-        names = tuple(self.items[index[name]] if name in index else name for name in chosen)
+        columns = number_items(chosen, self.items)
+        pairs = zip(columns.tolist(), chosen, strict=True)
+        names = tuple(name if column == ABSENT else self.items[column] for column, name in pairs)
         if self.routing is not None:
             self.routing.check_items(names)
         store = select_columns(self.store, columns)

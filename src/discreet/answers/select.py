@@ -54,6 +54,12 @@ Draw = Callable[[Int64Array], npt.NDArray[np.uint32]]
 ABSENT = -1
 
 
+def number_items(chosen: Sequence[str], items: Sequence[str]) -> Int64Array:
+    """Return the number that each chosen item has in a list; -1 where it is not in it."""
+    column_of = {name: column for column, name in enumerate(items)}
+    return np.array([column_of.get(name, ABSENT) for name in chosen], dtype=np.int64)
+
+
 def select_columns(store: AnswerStore, columns: Int64Array) -> AnswerStore:
     """Return the store with these columns in this order; column -1 is one nobody answered."""
     if isinstance(store, StepStore):

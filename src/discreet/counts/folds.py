@@ -232,7 +232,7 @@ def hash_persons(ids: Any) -> UInt64Array:
     >>> [hex(half) for half in hash_persons(np.array(["ann"], dtype=object))[0].tolist()]
     ['0x7e0d7f8a5d96c24f', '0xfcc840f31bce72b2']
     """
-    texts = ids.to_pylist() if hasattr(ids, "to_pylist") else map(str, ids.tolist())
+    texts = map(str, ids.to_pylist() if hasattr(ids, "to_pylist") else ids.tolist())
     digests = b"".join([md5(text.encode(), usedforsecurity=False).digest() for text in texts])
     return np.frombuffer(digests, dtype=">u8").astype(np.uint64).reshape(-1, 2)
 

@@ -1,11 +1,9 @@
-"""Open any table as columns in batches, and turn its values into codes.
+"""Open any table as columns in batches.
 
 In: a file, a folder, a pattern or a data frame. Out: what the caller makes of its tables, each a
-:class:`Source`; for long tables of answers :class:`LongTable` makes codes of them, whose names are
-looked up again only for a message. Answers, comparisons, anchors and lists all come through here,
-so that compressions, encodings, delimiters and messages are the same for all of them. Databases,
-servers and queries are opened by :mod:`discreet.tables.dataset`, files by these functions there
-too.
+:class:`Source`. Answers, comparisons, anchors and lists all come through here, so that
+compressions, encodings, delimiters and messages are the same for all of them. Databases, servers
+and queries are opened by :mod:`discreet.tables.dataset`, files by these functions there too.
 """
 
 from __future__ import annotations
@@ -16,19 +14,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from discreet.coding.ids import spell_ids
 from discreet.coding.keys import Key, split_key_cell
 from discreet.coding.reading import Form, Reading
 from discreet.coding.remedies import Detected, make_remedy, refuse_detected
-from discreet.coding.values import BAD, MISSING_WORDS, spell, write_cell
+from discreet.coding.values import MISSING_WORDS, spell, write_cell
 from discreet.errors import BadResponses, BadUsage, DiscreetWarning
-from discreet.tables.cells import label_columns, match_cells, score_long
+from discreet.tables.cells import label_columns, match_cells
 from discreet.tables.columns import (
     LongPlan,
     WidePlan,
@@ -37,7 +34,7 @@ from discreet.tables.columns import (
     refuse_answers_as_names,
 )
 from discreet.tables.formats.jsonl import LOGS, EvaluationSource, JsonLinesSource, name_score
-from discreet.tables.ids import IdCodes, OrderKeys, encode_ids, plain_column, read_ids
+from discreet.tables.ids import IdCodes, plain_column
 from discreet.tables.paths import find_files, find_partitions, read_head, sniff, warn_encoding
 from discreet.tables.sources import (
     STORED,
@@ -49,7 +46,7 @@ from discreet.tables.sources import (
     StoredTable,
     as_arrow,
 )
-from discreet.types import BoolArray, FloatArray, Int8Array, Int32Array, Int64Array, Texts
+from discreet.types import BoolArray, Int64Array, Texts
 
 
 class Source(Protocol):
@@ -383,102 +380,6 @@ def detect_reading(
     if reading.listed:
         refuse_detected(detected, is_counted=True)
     return detected
-
-
-class CodedRows(NamedTuple):
-    """One entry per answer: who, to what, the category; the names behind the codes, groups.
-
-    ``place`` says in words where an entry stands, ``when`` what it is ordered by, if anything,
-    ``detected`` what the data decided about how they are read.
-    """
-
-    person: Int32Array
-    item: Int32Array
-    code: Int8Array
-    persons: Any
-    items: tuple[str, ...]
-    groups: dict[str, Texts]
-    place: Callable[[int], str]
-    when: FloatArray | None = None
-    detected: tuple[Detected, ...] = ()
-
-
-class LongTable:
-    """Long rows as they come in: only codes and values are kept, 9 bytes a row."""
-
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
-        self._rows = RowPlaces()
-        self._persons, self._items = IdCodes(), IdCodes()
-        self._groups: dict[str, IdCodes] = {}
-        self._order = OrderKeys()
-        self._values: list[Int8Array] = []
-        self._silent: list[str] = []
-        self._detected: tuple[Detected, ...] = ()
-
-    @property
-    def n_rows(self) -> int:
-        """Rows read so far."""
-        return self._rows.n_rows
-
-    def add_source(self, source: Source, plan: LongPlan) -> None:
-        """Take in all rows of a source."""
-        self._rows.begin(source)
-        detect_reading(source, plan, self._reading)
-        self._groups = name_groups(self._groups, source, plan)
-        columns = (plan.person, plan.item, plan.response, *plan.groups, *plan.order)
-        names = [source.names[number] for number in columns]
-        for batch in source.batches(columns):
-            self.add(batch, names)
-        self._silent = getattr(source, "silent", self._silent)
-        self._detected += detect_reading(source, plan, self._reading)
-
-    def add(self, batch: Sequence[Any], names: Sequence[str]) -> None:
-        """Take in a batch: person, item and answer column, then group columns and the order."""
-        persons = read_ids(batch[0], names[0], "person", self._rows)
-        items = read_ids(batch[1], names[1], "item", self._rows)
-        values = score_long(self._reading, batch[2], items)
-        if (values == BAD).any():
-            from discreet.tables.inspection.refusals import refuse_long
-
-            before = self._rows.n_rows
-            raise refuse_long(
-                values, batch[2], items, names[2], self._reading,
-                lambda row: self._rows.place(before + row),
-            )  # fmt: skip
-        self._persons.add(persons, batch[0].type)
-        self._items.add(items, batch[1].type)
-        last = 3 + len(self._groups)
-        for (name, codes), column in zip(self._groups.items(), batch[3:last], strict=True):
-            codes.add(read_ids(column, name, "group", self._rows))
-        for name, column in zip(names[last:], batch[last:], strict=True):
-            self._order.add(column, name, self._rows)
-        self._values.append(values)
-        self._rows.n_rows += len(values)
-
-    def finish(self) -> CodedRows:
-        """Return the answers that were given; afterwards the table is empty."""
-        if self._silent:
-            self._persons.add(encode_ids(pa.array(self._silent))[:0])
-        names, items = self._persons.ids(), tuple(spell_ids(self._items.ids()))
-        person, item = self._persons.take_codes(), self._items.take_codes()
-        empty = np.zeros(0, dtype=np.int8)
-        values = np.concatenate([empty, *self._values])
-        self._values = []
-        groups = {
-            name: assign_groups(name, person, codes, names, self._rows.place)
-            for name, codes in self._groups.items()
-        }
-        rows, when = None, self._order.finish()
-        if (values < 0).any():
-            rows = np.flatnonzero(values >= 0)
-            person, item, values = person[rows], item[rows], values[rows]
-            when = None if when is None else when[rows]
-
-        def place(index: int) -> str:
-            return self._rows.place(index if rows is None else int(rows[index]))
-
-        return CodedRows(person, item, values, names, items, groups, place, when, self._detected)
 
 
 def name_groups(

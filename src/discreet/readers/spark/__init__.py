@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from discreet.answers import protocol
 from discreet.answers.protocol import Answers, ItemTotals, Job
-from discreet.answers.select import ABSENT, check_cap
+from discreet.answers.select import check_cap, number_items
 from discreet.choices import PlainDict
 from discreet.coding.ids import check_items
 from discreet.coding.reading import Reading
@@ -224,9 +224,7 @@ class SparkAnswers(Answers):
         names = check_items(items, len(items))
         if names == self.items:
             return self
-        column_of = {name: number for number, name in enumerate(self.items)}
-        columns = np.array([column_of.get(name, ABSENT) for name in names], dtype=np.int64)
-        return self._derive(tasks.SelectItems(columns), names)
+        return self._derive(tasks.SelectItems(number_items(names, self.items)), names)
 
     def _derive(self, step: tasks.Step, items: tuple[str, ...]) -> SparkAnswers:
         """Return other answers of the same persons."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -27,19 +27,17 @@ from discreet.coding.steps import MOST_CATEGORIES
 from discreet.coding.values import MISSING_WORDS
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage, MissingExtra, OutOfReach
-from discreet.readers.answers import WideTable
-from discreet.readers.streamed.batches import store_rows
-from discreet.readers.streamed.rows import ItemNames, LongRows
+from discreet.readers.batches import Gathered, gather_blocks, store_rows
+from discreet.readers.rows import ItemNames, LongRows, WideRows, open_rows
 from discreet.tables.cells import read_integers
 from discreet.tables.columns import LongPlan, WidePlan, name_items, plan_columns
-from discreet.tables.dataset import Shard
 from discreet.tables.findings import DeclaredSource
-from discreet.tables.ids import IdCodes, find_numbers, plain_column, read_ids
+from discreet.tables.ids import find_numbers, plain_column, read_ids
 from discreet.tables.inspection.answers import Tallied
 from discreet.tables.inspection.refusals import settle_scale
 from discreet.tables.lists import settle_key
 from discreet.tables.opener import RowPlaces
-from discreet.types import FloatArray, Int64Array
+from discreet.types import Int64Array
 
 NAME = "The Spark data frame"
 
@@ -318,8 +316,6 @@ def _refuse_many(items: int) -> None:
 
 #: Cells read together: Spark's own batches of 10,000 rows would cost more in calls than in work.
 GATHER_CELLS = 1 << 20
-#: Cells of whole rows that are counted together: 16 MB before packing.
-SLAB_CELLS = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -337,23 +333,41 @@ class Persons:
         """Return the ids as bytes, as text has them."""
         if self.ids is None:
             return None
-        return [str(name).encode() for name in self.ids.tolist()]
+        return [str(name).encode() for name in self.ids.to_pylist()]
 
 
 def read_task_persons(batches: Iterator[Any], layout: RowLayout) -> Iterator[Persons]:
     """Read the rows of one task; a task without rows has no persons."""
-    size = GATHER_CELLS if not layout.whole_rows else SLAB_CELLS
-    tables = _gather(batches, max(1, size // len(layout.names)))
-    if isinstance(layout.plan, LongPlan):
-        yield from _read_long(tables, layout, layout.plan)
-    elif layout.whole_rows:
-        for table in tables:
-            persons, last = _read_wide(iter([table]), layout, layout.plan), table.num_columns - 1
-            if last == len(layout.names):
-                persons = replace(persons, marks=read_integers(plain_column(table.column(last))))
-            yield persons
-    elif (first := next(tables, None)) is not None:
-        yield _read_wide(chain([first], tables), layout, layout.plan)
+    tables = _gather(batches, max(1, GATHER_CELLS // len(layout.names)))
+    if (first := next(tables, None)) is None:
+        return
+    source = _Rows(chain([first], tables), layout)
+    about = layout.plan, layout.reading, ItemNames(layout.items, closed=True)
+    rows = open_rows(lambda: [(source, layout.plan)], *about, as_text=layout.as_text)
+    if isinstance(rows, WideRows) and layout.whole_rows:
+        for slab in rows.slabs():
+            ids = slab.encode_persons()[1] if slab.persons else None
+            span = slice(slab.start, slab.start + slab.store.n_persons)
+            marks = np.concatenate(source.marks)[span] if source.marks else None
+            yield Persons(slab.store, ids, marks)
+    else:
+        yield _gather_persons(rows, layout)
+
+
+def _gather_persons(rows: LongRows | WideRows, layout: RowLayout) -> Persons:
+    """Return all persons of a task, whose rows may lie anywhere in it."""
+    table = gather_blocks(rows, rows.blocks())
+
+    def place(row: int) -> str:
+        return f"a row of {NAME[0].lower()}{NAME[1:]} with answer {table.value[row]}"
+
+    if layout.plan.order:
+        _refuse_ties(table, layout)
+    try:
+        store = store_rows(table, layout.items, rows.reading, place)
+    except BadResponses as again:
+        raise _without_order(again) from None
+    return Persons(store, None if layout.plan.person is None else table.ids)
 
 
 def _gather(batches: Iterator[Any], rows: int) -> Iterator[Any]:
@@ -377,6 +391,8 @@ class _Rows(DeclaredSource):
         self.names = layout.names
         self._tables, self._plan = tables, layout.plan
         self._table: Any = None
+        #: Hashes of what the rows hold, where they were dealt by them.
+        self.marks: list[Int64Array] = []
         self._start = self._stop = 0
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
@@ -384,6 +400,8 @@ class _Rows(DeclaredSource):
         for table in self._tables:
             self._start, self._stop = self._stop, self._stop + table.num_rows
             self._table = table
+            if table.num_columns > len(self.names):
+                self.marks.append(read_integers(plain_column(table.column(len(self.names)))))
             yield [plain_column(table.column(number)) for number in columns]
 
     def place(self, row: int) -> str:
@@ -398,43 +416,9 @@ class _Rows(DeclaredSource):
         return f"{NAME}, the row of person {person!r} and item {item!r}"
 
 
-def _read_long(tables: Iterator[Any], layout: RowLayout, plan: LongPlan) -> Iterator[Persons]:
-    first = next(tables, None)
-    if first is None:
-        return
-    source = _Rows(chain([first], tables), layout)
-    shard = Shard(NAME, lambda: source, 0, ())
-    names = ItemNames(layout.items, closed=True)
-    rows = LongRows([shard], [plan], layout.reading, names, as_text=layout.as_text)
-    texts, numbers = IdCodes(), list[Any]()
-    blocks = []
-    for block in rows.blocks():
-        (texts.add if layout.as_text else numbers.append)(block.person)
-        blocks.append((block.item, block.value, block.when))
-    if layout.as_text:
-        codes: Any = texts.take_codes()
-        ids: Any = np.array(texts.names().to_pylist(), dtype=object)
-    else:
-        encoded = pa.array(np.concatenate(numbers)).dictionary_encode()
-        codes, ids = read_integers(encoded.indices), read_integers(encoded.dictionary)
-    items, values, when = (np.concatenate(part) for part in zip(*blocks, strict=True))
-
-    def place(row: int) -> str:
-        return f"a row of {NAME[0].lower()}{NAME[1:]} with answer {values[row]}"
-
-    if plan.order:
-        _refuse_ties(codes, items, values, when, ids, layout)
-    try:
-        store = store_rows(codes, items, values, ids, layout.items, layout.reading, place, when)
-    except BadResponses as again:
-        raise _without_order(again) from None
-    yield Persons(store, ids)
-
-
-def _refuse_ties(
-    person: Any, item: Any, value: Any, when: FloatArray, ids: Any, layout: RowLayout
-) -> None:
+def _refuse_ties(table: Gathered, layout: RowLayout) -> None:
     """Refuse different answers of one time: rows come in any order, so none would be the last."""
+    person, item, value, when, ids, _ = table
     rows = np.flatnonzero(value >= 0)
     keys = person[rows].astype(np.int64) * len(layout.items) + item[rows]
     row = rows[sort_keys(keys, when[rows])]
@@ -456,17 +440,6 @@ def _without_order(error: BadResponses) -> BadResponses:
         f"{message} Remove one of them, for example with dropDuplicates, or keep the last with "
         "repeats='last' and order_by= a column of times or numbers."
     )
-
-
-def _read_wide(tables: Iterator[Any], layout: RowLayout, plan: WidePlan) -> Persons:
-    table = WideTable(layout.reading)
-    table.add_source(_Rows(tables, layout), plan)
-    try:
-        parts = table.finish()
-    except BadResponses as again:
-        raise _without_order(again) from None
-    ids = None if parts.persons is None else np.array(spell_ids(parts.persons), dtype=object)
-    return Persons(parts.store, ids)
 
 
 def is_spark_frame(source: object) -> bool:

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from discreet.answers.responses import Responses
+from discreet.answers.select import number_items
 from discreet.atomic import hold_lock, make_folder
 from discreet.coding.reading import Reading
 from discreet.coding.steps import CategoryScale
@@ -35,8 +36,8 @@ from discreet.counts.folds import FoldSums, Tally
 from discreet.counts.pairs import Weighting, count_matrix
 from discreet.errors import BadUsage
 from discreet.names import settle_names
+from discreet.readers.rows import BatchPosition
 from discreet.readers.streamed.passes import Passes, Restart
-from discreet.readers.streamed.rows import BatchPosition
 from discreet.schema import SchemaError, read_fields
 from discreet.tables.resources import Progress, Resources
 from discreet.types import Int64Array
@@ -275,9 +276,7 @@ class StreamedItemTotals:
 
     def select(self, items: tuple[str, ...]) -> StreamedItemTotals:
         """Return the totals of these items; zero for items that nobody answered."""
-        column_of = {name: number for number, name in enumerate(self.items)}
-        columns = np.array([column_of.get(name, -1) for name in items], dtype=np.int64)
-        nodes, steps = form.nodes_of(columns, self.steps)
+        nodes, steps = form.nodes_of(number_items(items, self.items), self.steps)
         answers, right = (np.append(values, 0)[nodes] for values in (self.answers, self.right))
         return StreamedItemTotals(items, answers, right, self.persons, steps)
 

@@ -32,8 +32,8 @@ from discreet.coding.remedies import Detected, join_detected
 from discreet.coding.steps import CategoryScale
 from discreet.errors import BadUsage
 from discreet.jit import load_kernels
-from discreet.readers.streamed import batches
-from discreet.readers.streamed.rows import (
+from discreet.readers import batches
+from discreet.readers.rows import (
     BatchPosition,
     ItemNames,
     LongRows,
@@ -41,7 +41,8 @@ from discreet.readers.streamed.rows import (
     OutOfOrder,
     PersonBatch,
     WideRows,
-    plan_shards,
+    open_rows,
+    plan_tables,
 )
 from discreet.tables.columns import WidePlan
 from discreet.tables.dataset import Dataset, describe_source, open_dataset, settle_reading
@@ -238,13 +239,16 @@ class Passes:
         """Return the reader of the rows."""
         plans, shards = self._plan(), self.dataset.shards
         names = ItemNames(self.listed or items, closed=self.listed is not None)
-        if isinstance(plans[0], WidePlan):
-            return WideRows(shards, plans, self.reading, names)
-        return LongRows(shards, plans, self.reading, names, as_text=position.as_text)
+        is_text = position.as_text or isinstance(plans[0], WidePlan)
+        return open_rows(
+            lambda: ((shard.open(), plan) for shard, plan in zip(shards, plans, strict=True)),
+            plans[0], self.reading, names, as_text=is_text,
+        )  # fmt: skip
 
     def _plan(self) -> Any:
         if self._plans is None:
-            self._plans = plan_shards(self.dataset.shards, self.reading)
+            sources = (shard.open() for shard in self.dataset.shards)
+            self._plans = [plan for _, plan in plan_tables(sources, self.reading)]
         return self._plans
 
     def _spread(
@@ -256,7 +260,8 @@ class Passes:
     ) -> Iterator[PersonBatch | Restart]:
         """Distribute the rows, unless an earlier pass did so, and yield bucket after bucket."""
         folder = keep or self._private_folder() / "rows"
-        cells, bits = self.dataset.rows * rows.width, position.bits
+        width = max(len(getattr(plan, "items", "1")) for plan in self._plan())
+        cells, bits = self.dataset.rows * width, position.bits
         if not position.sizes:
             bits = batches.choose_bits(cells, self._resources.memory)
         ordered = rows.reading.order_by is not None

@@ -1,10 +1,12 @@
-"""Long rows of any size as batches of whole persons.
+"""From rows to whole persons, in batches: the second half of every reader.
 
-Two ways, one result: rows in person order are cut where the person changes, as long as ids only
-ever ascend (:class:`OutOfOrder` at the first one that does not, because then a person might come
-back later); others are first distributed into buckets by a hash of the person. Answers are stored
-by the same function as in memory, which also refuses a person's second answer to an item. Every
-batch says how far the pass has come, so that another one can go on from there.
+In: blocks of rows. Out: stored answers of whole persons. In memory and in a task of a cluster all
+rows make one batch (:func:`gather_blocks`). Out of memory there are two ways, one result: rows in
+person order are cut where the person changes, as long as ids only ever ascend (:class:`OutOfOrder`
+at the first one that does not, because then a person might come back later); others are first
+distributed into buckets by a hash of the person. All of them are stored by one function
+(:func:`store_rows`), which also settles a person's second answer to an item. Every batch says how
+far the pass has come, so that another one can go on from there.
 
 A person's bucket is a hash of the id, so all rows of a person meet in one bucket, which fits into
 memory. A query may give other rows the second time, so its rows are copied where several passes are
@@ -21,46 +23,119 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from discreet.answers import pack
+from discreet.answers.pack import Repeated
 from discreet.answers.select import flip_answers
 from discreet.atomic import create_private, make_folder, naming
 from discreet.coding.ids import no_order
 from discreet.coding.reading import Reading
+from discreet.coding.remedies import make_remedy
 from discreet.counts.matrix import item_of_nodes
 from discreet.counts.planes import (
     AnswerStore,
     BitPlanes,
+    Nodes,
     as_codes,
     empty_planes,
     find_words,
+    join_rows,
     mark_planes,
     prefers_planes,
     read_only,
     step_store,
 )
-from discreet.errors import BadResponses, BadUsage
+from discreet.errors import BadResponses, BadUsage, Remedy
 from discreet.jit import worth_compiling
-from discreet.readers.answers import store_answers
-from discreet.readers.streamed.rows import (
+from discreet.readers.rows import (
     BatchPosition,
-    ItemNames,
     LongRows,
     OutOfOrder,
     PersonBatch,
     RowBlock,
+    Slab,
+    WideRows,
     list_column_numbers,
 )
 from discreet.tables.cells import read_integers
 from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.dataset import Dataset, Shard
 from discreet.tables.findings import DeclaredSource
+from discreet.tables.ids import IdCodes, encode_ids
 from discreet.tables.resources import load_duckdb, run_ahead
-from discreet.types import FloatArray, Int8Array, Int32Array
+from discreet.types import FloatArray, Int8Array, Int32Array, Int64Array
+
+
+class Gathered(NamedTuple):
+    """Rows as codes: who, which item, which category, in which order; the ids behind the codes.
+
+    ``rows`` are the numbers of the rows where these are not 0, 1, 2, ...
+    """
+
+    person: Int32Array
+    item: Int32Array
+    value: Int8Array
+    when: FloatArray
+    ids: Any
+    rows: Int64Array | None = None
+
+    def keep(self, chosen: Any) -> Gathered:
+        """Return some of the rows; they no longer know their numbers."""
+        person, item, value, when, ids, _ = self
+        return Gathered(person[chosen], item[chosen], value[chosen], when[chosen], ids)
+
+
+def gather_blocks(rows: LongRows | WideRows, blocks: Iterable[RowBlock]) -> Gathered:
+    """Return all rows as one batch, with the ids of persons without rows too."""
+    texts, numbers, coded, places = IdCodes(), list[Any](), list[Any](), list[Any]()
+    for block in blocks:
+        if isinstance(block.person, np.ndarray):
+            numbers.append(block.person)
+        else:
+            texts.add(block.person, block.kind)
+        coded.append((block.item, block.value, block.when))
+        places += [] if block.rows is None else [block.rows]
+    if rows.silent:
+        texts.add(encode_ids(pa.array(rows.silent))[:0])
+    person, ids = texts.take_codes(), texts.ids()
+    if numbers:
+        encoded = pa.array(np.concatenate(numbers)).dictionary_encode()
+        person, ids = read_integers(encoded.indices), encoded.dictionary
+    nothing = np.zeros(0, dtype=np.int8), no_order(0)
+    coded = coded or [(person[:0], *nothing)]
+    item, value, when = (np.concatenate(part) for part in zip(*coded, strict=True))
+    return Gathered(person, item, value, when, ids, np.concatenate(places) if places else None)
+
+
+def join_slabs(slabs: Sequence[Slab]) -> AnswerStore:
+    """Return the answers of slabs of the same items, behind each other."""
+    stores = [slab.store for slab in slabs]
+    if len(stores) == 1:
+        return stores[0]
+    nodes = [store.nodes for store in stores]
+    n_persons = sum(part.n_persons for part in nodes)
+    n_answers = sum(part.n_answers for part in nodes)
+    if not prefers_planes(n_persons, nodes[0].n_items, n_answers):
+        joined: Nodes = join_rows([part.take(np.arange(part.n_persons)) for part in nodes])
+    else:
+        planes = [
+            part if isinstance(part, BitPlanes) else pack.pack_rows(part.rows(0, part.n_persons))
+            for part in nodes
+        ]
+        sides = empty_planes(n_persons, nodes[0].n_items)
+        for side, whole in zip(("right", "wrong"), sides, strict=True):
+            for item in range(nodes[0].n_items):
+                words = [(getattr(part, side)[:, item], part.n_persons) for part in planes]
+                bits = [(word.ravel().view(np.uint8)[: -(-n // 8)], n) for word, n in words]
+                pack.pack_bits(pack.join_bits(bits), whole[:, item])
+        joined = BitPlanes(*sides, n_persons)
+    return step_store(joined, stores[0].steps)
+
 
 #: Memory that a row of a bucket takes at most while it is counted (measured, text ids).
 BYTES_A_ROW = 64
@@ -137,8 +212,8 @@ class Buckets:
             with naming(self.folder):
                 self._flush()
 
-    def read(self, bucket: int) -> tuple[tuple[Int32Array, Int32Array, Int8Array, FloatArray], Any]:
-        """Return person codes, item codes, answers and their order, and the persons' ids."""
+    def read(self, bucket: int) -> Gathered:
+        """Return the rows of a bucket."""
         table = self._read_table(bucket)
         person = table.column("person").combine_chunks().dictionary_encode()
         ids = person.dictionary
@@ -151,7 +226,7 @@ class Buckets:
         order = [table.column(name).to_numpy() for name in names]
         when = np.stack(order, axis=1) if order else no_order(len(packed))
         value = ((packed & 15) - 1).astype(np.int8)
-        return (read_integers(person.indices), packed >> 4, value, when), ids
+        return Gathered(read_integers(person.indices), packed >> 4, value, when, ids)
 
     def _read_table(self, bucket: int) -> Any:
         if not self.on_disk:
@@ -294,28 +369,19 @@ TARGET_ROWS = 1 << 20
 PLAIN_RUN, PLAIN_STORE = 1e-8, 2e-8
 
 
-class Rows(Protocol):
-    """What long and wide tables share once their rows are distributed."""
-
-    items: ItemNames
-    reading: Reading
-
-    def find_answer(self, person: str, item: str, number: int) -> str: ...
-
-
 def ordered_batches(rows: LongRows, position: BatchPosition) -> Iterator[PersonBatch]:
     """Yield batches as long as ids ascend; raises ``OutOfOrder`` where they do not."""
-    gathered = _Gathered(rows, position)
+    waiting = _Waiting(rows, position)
     with closing(run_ahead(rows.blocks(position.row, position.finished))) as blocks:
         for block in blocks:
-            gathered.add(block)
-            if gathered.n_rows >= TARGET_ROWS and gathered.n_persons > 1:
-                yield gathered.take(keep_last=True)
-    if gathered.n_rows:
-        yield gathered.take(keep_last=False)
+            waiting.add(block)
+            if waiting.n_rows >= TARGET_ROWS and waiting.n_persons > 1:
+                yield waiting.take(keep_last=True)
+    if waiting.n_rows:
+        yield waiting.take(keep_last=False)
 
 
-class _Gathered:
+class _Waiting:
     """Rows that wait to be cut: codes of persons that ascend, items, answers and their order."""
 
     def __init__(self, rows: LongRows, position: BatchPosition) -> None:
@@ -362,8 +428,8 @@ class _Gathered:
             rows=self._position.rows + cut,
         )
         items, reading = tuple(self._rows.items.names[: block.n_items]), self._rows.reading
-        coded = person[:cut], item[:cut], value[:cut], ids, items
-        store = store_rows(*coded, reading, lambda row: place.place(start + row), when[:cut])
+        rows = Gathered(person, item, value, when, ids).keep(slice(cut))
+        store = store_rows(rows, items, reading, lambda row: place.place(start + row))
         return PersonBatch(items, ids, store, cut, self._position)
 
 
@@ -396,23 +462,23 @@ def _find_runs(person: Any) -> tuple[Int32Array, Any]:
     return codes, texts
 
 
-def bucket_batches(buckets: Buckets, rows: Rows, position: BatchPosition) -> Iterator[PersonBatch]:
+def bucket_batches(
+    buckets: Buckets, rows: LongRows | WideRows, position: BatchPosition
+) -> Iterator[PersonBatch]:
     """Yield one batch per bucket that is not done."""
     items = tuple(rows.items.names)
     left = [bucket for bucket in range(1 << buckets.bits) if bucket not in position.done]
     with closing(run_ahead(map(buckets.read, left), ahead=1)) as tables:
-        for bucket, (coded, ids) in zip(left, tables, strict=True):
-            person, item, value, when = coded
-            find = partial(_find_again, rows, ids, coded)
-            store = store_rows(person, item, value, ids, items, rows.reading, find, when)
-            count, done = len(person), (*position.done, bucket)
+        for bucket, table in zip(left, tables, strict=True):
+            store = store_rows(table, items, rows.reading, partial(_find_again, rows, table))
+            count, done = len(table.person), (*position.done, bucket)
             position = replace(position, done=done, rows=position.rows + count)
-            yield PersonBatch(items, ids, store, count, position)
+            yield PersonBatch(items, table.ids, store, count, position)
 
 
-def _find_again(rows: Rows, ids: Any, coded: tuple[Any, ...], row: int) -> str:
+def _find_again(rows: LongRows | WideRows, table: Gathered, row: int) -> str:
     """Find the place of a row by reading everything again: only for a message."""
-    person, item, value, _ = coded
+    person, item, value, _, ids, _ = table
     before = slice(0, row + 1)
     same = (person[before] == person[row]) & (item[before] == item[row]) & (value[before] >= 0)
     name = rows.items.names[item[row]]
@@ -420,32 +486,73 @@ def _find_again(rows: Rows, ids: Any, coded: tuple[Any, ...], row: int) -> str:
 
 
 def store_rows(
-    person: Any, item: Any, value: Any, ids: Any,
-    items: Sequence[str], reading: Reading, locate: Callable[[int], str],
-    when: FloatArray | None = None,
-) -> AnswerStore:  # fmt: skip
-    """Store coded rows, of which those with the value -1 hold no answer.
+    rows: Gathered,
+    items: Sequence[str],
+    reading: Reading,
+    locate: Callable[[int], str],
+    column: str | None = None,
+) -> AnswerStore:
+    """Store answers; a person's second answer to an item is settled as the user said.
 
-    Does what :func:`discreet.readers.answers.store_answers` does, in one pass where it can.
-    ``locate`` says where a row stands, ``when`` what repeated answers are in order of.
+    ``locate`` says where a row stands, ``column`` names the column of persons of a wide table, in
+    which two persons may have one name.
     """
-    steps = None if reading.scale is None else reading.steps_of(items)
-    n_nodes, each = (len(items), 1) if steps is None else (sum(steps), 2)
-    is_dense = prefers_planes(len(ids), n_nodes, each * len(person))
+    person, item, value, when, ids, _ = rows
+    steps = reading.steps_of(items)
+    is_binary, is_right = all(step == 1 for step in steps), reading.one_means == "right"
+    n_entries = len(person) if is_binary else 2 * len(person)
+    is_dense = prefers_planes(len(ids), sum(steps), n_entries)
     if is_dense and worth_compiling(PLAIN_STORE * len(person)):
         # In one pass, unless somebody answered an item twice.
-        if steps is None:
+        if is_binary:
             planes = mark_planes(person, item, value, len(ids), len(items))
             if planes is not None:
-                return planes if reading.one_means == "right" else flip_answers(planes)
+                return planes if is_right else flip_answers(planes)
         elif (stepped := _mark_steps(person, item, value, len(ids), steps)) is not None:
             return stepped
-    if value.min(initial=0) >= 0:
-        return store_answers(person, item, value, ids, items, reading, locate, when)
-    rows = np.flatnonzero(value >= 0)
-    coded = person[rows], item[rows], value[rows]
-    order = None if when is None else when[rows]
-    return store_answers(*coded, ids, items, reading, lambda index: locate(int(rows[index])), order)
+    given = None
+    if value.min(initial=0) < 0:
+        given = np.flatnonzero(value >= 0)
+        person, item, value, when, *_ = rows.keep(given)
+    try:
+        store = pack.store_steps(person, item, value, len(ids), steps)
+    except Repeated as again:
+        if reading.repeats == "error":
+            first, second = again.first_index, again.second_index
+            names = str(ids[int(person[first])]), items[int(item[first])]
+            if given is not None:
+                first, second = int(given[first]), int(given[second])
+            numbering = [] if column is None else [number_rows(column, reading)]
+            raise _refuse_repeated(*names, locate(first), locate(second), numbering) from None
+        keys = person.astype(np.int64) * len(items) + item
+        kept = pack.keep_one(keys, reading.repeats, when)
+        store = pack.store_steps(person[kept], item[kept], value[kept], len(ids), steps)
+    return store if is_right else flip_answers(cast(Nodes, store))
+
+
+def _refuse_repeated(
+    person: str, item: str, first: str, second: str, numbering: Sequence[Remedy]
+) -> BadResponses:
+    return BadResponses(
+        f"Person '{person}' answered item '{item}' more than once: {first} and {second}. "
+        "Only one answer can count. "
+        f"{''.join(f'{remedy.words}. ' for remedy in numbering)}"
+        "Remove one, or keep the first or the last of them "
+        "with repeats='first' or repeats='last' (--repeats first, --repeats last)."
+    ).offering(
+        *numbering,
+        make_remedy("keep the first answer:", {"repeats": "first"}),
+        make_remedy("keep the last answer:", {"repeats": "last"}),
+    )
+
+
+def number_rows(column: str, reading: Reading) -> Remedy:
+    """Return how two persons with one name are kept apart: every row is another person."""
+    remedy = make_remedy("If these are two persons, number the rows with", {"ignore": [column]})
+    if reading.person is None:
+        return remedy
+    words, options = f"{remedy.words} instead of person=", {**remedy.options, "person": None}
+    return replace(remedy, words=words, options=options)
 
 
 def _mark_steps(
