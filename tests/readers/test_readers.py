@@ -223,9 +223,9 @@ def test_a_repeat_in_another_file_is_found_there(write):
     with refused(
         BadResponses,
         "person_answered_item_more",
-        first="a",
-        first_2="x",
-        first_3="1.csv, line 2",
+        person="a",
+        item="x",
+        first="1.csv, line 2",
         second="2.csv, line 3",
     ):
         read_responses("*.csv")
@@ -439,17 +439,12 @@ def test_bad_json_lines_are_refused_with_their_line(write, text, code, facts):
         (
             LONG + '"a\nb",x,1\r\n\r\na,x,1\r\n"a\nb",x,0\r\n',
             "person_answered_item_more",
-            {
-                "first": "a\\nb",
-                "first_2": "x",
-                "first_3": "a.csv, line 2",
-                "second": "a.csv, line 6",
-            },
+            {"person": "a\\nb", "item": "x", "first": "a.csv, line 2", "second": "a.csv, line 6"},
         ),
         (
             "id,q1,q2\na,1,\nb,1,1\na,0,0\n",
             "person_answered_item_more",
-            {"first": "a", "first_2": "q1", "first_3": "a.csv, line 2", "second": "a.csv, line 4"},
+            {"person": "a", "item": "q1", "first": "a.csv, line 2", "second": "a.csv, line 4"},
         ),
         (
             LONG + "a,x,1\n,x,0\n",
