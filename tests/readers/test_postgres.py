@@ -39,7 +39,7 @@ from discreet.tables.formats.postgres import parse_address
 from discreet.tables.resources import Resources
 from odd_columns import COLUMNS, end, make_odd
 from postgres_server import ENCODED, PASSWORD, running_server
-from real_data import find_timss, simulate_booklets
+from real_data import simulate_booklets
 from refusals import refused
 from source_kinds import ANSWERED, TYPED, Kind, check_whole, compare, make_arrow
 
@@ -647,9 +647,8 @@ def test_commands_read_a_server(server, tmp_path):
     assert not any(holds_password(ended.out + ended.err) for ended in found)
 
 
-@pytest.mark.parametrize("source", [simulate_booklets, find_timss])
-def test_large_tables_give_the_same_counts_in_any_order(server, source, tmp_path):
-    file = source(tmp_path)
+def test_large_tables_give_the_same_counts_in_any_order(server, tmp_path):
+    file = simulate_booklets(tmp_path)
     server.load("booklets", pacsv.read_csv(file))
     expected = count_pairs(file, engine="memory")
     assert expected.persons > 1000
