@@ -338,7 +338,7 @@ def test_winners_are_higher_and_the_ranking_names_them():
     made = simulate_comparisons(400, 8, 10, rng=np.random.default_rng(1))
     found = rank_comparisons(made.comparisons)
     assert np.corrcoef(found.strength, made.strength)[0, 1] > 0.98
-    ranking = found.rank(3)
+    ranking = discreet.rank(found, 3)
     best = [found.items[k] for k in np.argsort(-found.strength)[:3]]
     assert list(ranking.top) == best
     assert set(ranking.surely_in) <= set(best) <= set(ranking.possibly_in)

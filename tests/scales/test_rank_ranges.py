@@ -273,7 +273,7 @@ def test_strengths_of_compared_objects_have_ranks_too():
     votes = discreet.simulate_comparisons(400, 8, 6, rng=np.random.default_rng(9)).comparisons
     strengths = discreet.rank_comparisons(votes)
     found = rank_ranges(strengths)
-    assert found.items == strengths.rank(8).top
+    assert found.items == discreet.rank(strengths, 8).top
     assert compare_items(strengths, found.items[0], found.items[-1]).difference > 0
 
 
@@ -351,3 +351,58 @@ def test_beside_ranks_nothing_is_surely_in_the_top_that_may_rank_below_it():
     assert set(both.possibly_in) == set(ranges.items)
     apart = make([5.0, 2.0, 0.0])
     assert discreet.rank_ranges(apart).narrow(discreet.rank(apart, 2)).surely_in == ("q0", "q1")
+
+
+@pytest.fixture(scope="module")
+def ranked():
+    """Everything that has an order, by what it is about."""
+    rng = np.random.default_rng(31)
+    answers = discreet.simulate(200, 6, rng=rng).responses
+    votes = discreet.simulate_comparisons(300, 6, 8, rng=rng).comparisons
+    estimate = discreet.fit(answers)
+    released = discreet.release(answers, epsilon=5.0, items=list(answers.items))
+    about = {"items": list(votes.items), "max_comparisons": 8}
+    return {
+        "estimate": (estimate, "item"),
+        "frame": (estimate.to_dataframe(), "item"),
+        "bank": (discreet.create_bank(estimate, scale="s", source="a"), "item"),
+        "release": (released, "item"),
+        "scores": (discreet.score(answers, estimate), "person"),
+        "strengths": (discreet.rank_comparisons(votes), "object"),
+        "released": (
+            discreet.release_comparisons(votes, discreet.Budget(5.0, 1e-6), **about),
+            "object",
+        ),
+        "board": (discreet.leaderboard(answers.select_persons(slice(0, 9))), "model"),
+    }
+
+
+KINDS = ["estimate", "frame", "bank", "release", "scores", "strengths", "released", "board"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_whatever_has_an_order_is_ranked_and_compared_in_its_own_words(ranked, kind):
+    result, noun = ranked[kind]
+    ranges, top = discreet.rank_ranges(result), discreet.rank(result, 1)
+    assert (ranges.noun, top.noun) == (noun, noun)
+    assert ranges.items[:1] == top.top
+    pair = discreet.compare_items(result, *ranges.items[:2])
+    assert pair.difference == pytest.approx(ranges.difficulty[0] - ranges.difficulty[1])
+    assert noun in str(ranges.describe()[0])
+
+
+@pytest.mark.parametrize("kind", ["strengths", "released", "board"])
+def test_what_is_no_difficulty_of_items_is_taken_for_none(ranked, kind):
+    result, noun = ranked[kind]
+    answers = np.array([[0, 1], [1, 0], [1, 1], [0, 1]])
+    for call in (
+        lambda: discreet.score(answers, result),
+        lambda: discreet.create_bank(result, scale="s", source="a"),
+        lambda: discreet.link_calibrations(result, result),
+        lambda: discreet.item_information(result, [0.0]),
+        lambda: discreet.fit(answers, anchors=result),
+        lambda: discreet.release(answers, epsilon=1.0, items=["0", "1"], mechanism="residuals",
+                                 centre=result, max_answers=2),
+    ):  # fmt: skip
+        with refused(BadUsage, "found_each_here_each", noun_2=noun):
+            call()

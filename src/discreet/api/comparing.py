@@ -83,8 +83,9 @@ def rank_comparisons(
     ...     judge=[0, 1, 2, 3], winner=[0, 0, 0, 1], loser=[1, 1, 1, 0], items=["ash", "elm"]
     ... )
     >>> import numpy as np
+    >>> from discreet.results.ranking import rank
     >>> result = rank_comparisons(votes)
-    >>> float(np.round(result.strength[0] - result.strength[1], 6)), result.rank(1).top
+    >>> float(np.round(result.strength[0] - result.strength[1], 6)), rank(result, 1).top
     (1.098612, ('ash',))
     """
     if isinstance(data, ComparisonCounts) and not reading:

@@ -219,10 +219,11 @@ def rank_objects(
     """Estimate strengths, without privacy, and name the strongest objects. Confidential."""
     data = read_votes(file, reading)
     from discreet.models.compared import estimate_strengths
+    from discreet.results.ranking import rank
 
     with working("Estimating strengths"):
         strengths = estimate_strengths(data, method=method)
-        ranking = strengths.rank(min(k, int(strengths.estimate.estimated.sum())))
+        ranking = rank(strengths, min(k, int(strengths.estimate.estimated.sum())))
     columns = strengths.to_dict()
     for sentence in (*strengths.warnings, *strengths.solution.notes):
         note(sentence)

@@ -20,6 +20,7 @@ from discreet.models.connectivity import Chain, find_tied
 from discreet.models.item_parameters import KnownItems, check_logits, known_thresholds
 from discreet.models.step_plan import StepPlan
 from discreet.models.structure import Structure
+from discreet.results.calibrated import find_source
 from discreet.results.estimate import Estimate, Status
 from discreet.text import name_some
 from discreet.types import FloatArray, Int64Array
@@ -52,7 +53,7 @@ def accept_anchors(anchors: Any, items: tuple[str, ...]) -> KnownItems:
         another anchor of the same item, or if there is none.
     """
     if isinstance(anchors, Mapping) or (
-        isinstance(anchors, Iterable) and not hasattr(anchors, "difficulty")
+        isinstance(anchors, Iterable) and not hasattr(find_source(anchors), "difficulty")
     ):
         values = _collect(list(anchors.items() if isinstance(anchors, Mapping) else anchors))
         _refuse_unknown(values, items)

@@ -17,6 +17,7 @@ from discreet.answers.residual_sums import CENTRE_BITS
 from discreet.choices import PlainMapping
 from discreet.errors import BadUsage
 from discreet.publishing.verification import read_release
+from discreet.results.calibrated import find_source
 from discreet.words import mark
 
 STATED = mark("difficulties that the steward states as public")
@@ -33,7 +34,7 @@ def read_centre(centre: Any, items: Sequence[str]) -> tuple[tuple[int, ...], str
     centre = open_centre(centre)
     if isinstance(centre, Mapping):
         return _round({str(item): value for item, value in centre.items()}, items), STATED
-    known = getattr(centre, "estimate", centre)
+    known = find_source(centre)
     guarantee = getattr(known, "guarantee", None)
     if guarantee is None or not guarantee.is_private:
         found = "has no guarantee" if guarantee is None else "was made with noise for tests"

@@ -67,6 +67,13 @@ RANK_WORDS = {
 
 def find_source(calibration: Calibration) -> Any:
     """Return what holds the numbers: the estimate of a release, or the calibration itself."""
+    noun = getattr(calibration, "noun", "item")
+    if noun in ("object", "model"):
+        raise BadUsage(
+            f"found a {RANK_WORDS[noun][0]} of each {noun}, and here each item needs a difficulty. "
+            f"Fit answers; or, if what is hard has a high {RANK_WORDS[noun][0]}, give numbers by "
+            "name: {item: number}"
+        )
     return getattr(calibration, "estimate", calibration)
 
 

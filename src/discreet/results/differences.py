@@ -110,7 +110,9 @@ def as_ranked(ranked: CalibrationOrScores, purpose: str) -> tuple[Estimate, str]
     Given the difficulties, the errors of persons are independent of each other.
     """
     if not isinstance(ranked, Scored):
-        return as_estimate(ranked, purpose), str(getattr(ranked, "noun", "item"))
+        noun = str(getattr(ranked, "noun", "item"))
+        source = ranked if noun == "item" else getattr(ranked, "estimate", ranked)
+        return as_estimate(source, purpose), noun
     scores = make_estimate(list(ranked.persons), ranked.ability, ranked.se)
     variance = scores.se[scores.estimated] ** 2
     is_small = len(variance) <= EXACT_ITEMS
