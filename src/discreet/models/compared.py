@@ -32,8 +32,8 @@ from discreet.models.standard_errors import PairContribution, Uncertainty
 from discreet.models.standard_errors.sandwich import COVARIANCE_LIMIT
 from discreet.models.votes import Votes, VoteTerms, solve_votes
 from discreet.models.weak_links import FEWEST, suggest_parts, warn_of_links
-from discreet.results.estimate import Estimate, Solution
-from discreet.results.ranking import STATUS_WORDS, Effects, Strengths, explain_left_out
+from discreet.results.estimate import Estimate, Solution, explain_left_out
+from discreet.results.ranking import REASONS, STATUS_WORDS, Effects, Strengths
 from discreet.types import BoolArray, FloatArray, IndexArray
 
 #: A judge without whom an object would hang in the air has leverage one; the correction for
@@ -277,5 +277,6 @@ def _assemble(
         persons=counts.judges,
     )
     status = tuple(STATUS_WORDS[one] for one in chain.status)
+    left_out = explain_left_out(("strength", "object"), counts.items, status, REASONS)
     missing = [note for note in uncertainty.notes if isinstance(note, FitWarning)]
-    return Strengths(estimate, (*explain_left_out(counts.items, status), *missing))
+    return Strengths(estimate, (*left_out, *missing))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from discreet.counts.matrix import PairMatrix
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, WarningKind
-from discreet.results.estimate import Status
+from discreet.results.estimate import Status, explain_left_out
 from discreet.text import name_some
 from discreet.types import FloatArray, IndexArray, Int64Array
 
@@ -151,7 +151,7 @@ def _classify(
     codes = find_statuses(counts, regularised=regularised)
     if len(linked) > 1:
         codes[linked] = Status.ESTIMATED
-    warnings = list(_left_out_warnings(counts.items, codes))
+    warnings = [*explain_left_out(("difficulty", "item"), counts.items, codes, REASONS)]
     if rivals:
         warnings.append(
             FitWarning(
@@ -273,27 +273,12 @@ def _as_floats(rates: PairMatrix) -> PairMatrix:
     return type(rates)((data, rates.indices, rates.indptr), shape=rates.shape)
 
 
-REASONS = {
+REASONS: dict[str, str] = {
     Status.NO_ANSWERS: "nobody answered",
     Status.ALWAYS_RIGHT: "everybody who answered had right",
     Status.ALWAYS_WRONG: "everybody who answered had wrong",
     Status.NOT_CONNECTED: "the answers do not link to the largest set of items",
 }
-
-
-def _left_out_warnings(items: tuple[str, ...], codes: npt.NDArray[np.object_]) -> list[FitWarning]:
-    warnings = []
-    for status, reason in REASONS.items():
-        positions = np.flatnonzero(codes == status)
-        if len(positions):
-            names = name_some([items[i] for i in positions])
-            noun = "item" if len(positions) == 1 else "items"
-            sentence = f"no difficulty for {len(positions)} {noun} that {reason}: {names}"
-            kind = (
-                WarningKind.NOT_LINKED if status is Status.NOT_CONNECTED else WarningKind.LEFT_OUT
-            )
-            warnings.append(FitWarning(kind, sentence, [items[i] for i in positions]))
-    return warnings
 
 
 def _refuse_disconnected(counts: PairTable, status: tuple[Status, ...]) -> DisconnectedItems:

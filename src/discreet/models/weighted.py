@@ -24,6 +24,7 @@ from discreet.models.anchors import add_displacements
 from discreet.models.categories import call_categories, recode_store, weigh_categories
 from discreet.models.conditional import Patterns
 from discreet.models.conditional.automatic import TOO_MUCH_WORK, find_patterns, take_refined
+from discreet.models.conditional.batches import expect_entries
 from discreet.models.conditional.estimator import ConditionalTask, check_conditional_size
 from discreet.models.connectivity import Chain, count_among
 from discreet.models.marginal.estimator import MarginalTask, check_patterns
@@ -41,8 +42,6 @@ from discreet.types import FloatArray, IndexArray
 PERSONS_AT_ONCE = 1 << 14
 #: Warn where persons are so many times as many as the effective sample size.
 UNEQUAL = 10
-#: Logarithms kept at a time while expectations given the score are found: 16 MB.
-TABLE_CELLS = 1 << 21
 
 LINEARISED = (
     "Standard errors are linearised under the sampling design ({units} in {strata}; {degrees} "
@@ -430,37 +429,10 @@ def _fit_conditional(
     task = replace(task, plan=_weigh_plan(task.plan, store, weight))
     patterns = patterns.weigh(weight)
     fitted = task.maximise(patterns)
-    expected = expect_given_score(fitted.threshold, patterns)[:, fitted.structure.used]
+    expected = expect_entries(patterns, fitted.threshold)[:, fitted.structure.used]
     reached = mark_reached(store, task.items, task.plan.steps)
     scores = (expected[patterns.entry] - reached) * weight[:, None]
     return WeightedFit(fitted.node, scores @ fitted.covariance, fitted.solution)
-
-
-def expect_given_score(threshold: FloatArray, patterns: Patterns) -> FloatArray:
-    """Return ``[entry, item, step]``: the chance to reach a step, given items and total score.
-
-    Parameters
-    ----------
-    threshold
-        ``[item, step]``, NaN beyond an item's steps.
-    patterns
-        Combinations of answered items and score; items that were not answered have chance zero.
-
-    Notes
-    -----
-    With ``forward[a]`` the weight of a points on the items before, and ``backward[a]`` that of the
-    points that are then left on the items after it, an item's category x has the probability
-    ``sum_a forward[a] e_x backward[a + x]`` over the sum of all categories, e_x = exp(-d_1 ... -
-    d_x).
-    """
-    width = int(patterns.score.max(initial=0)) + 1
-    size = max(1, TABLE_CELLS // (width * (len(threshold) + 1)))
-    entries = np.arange(len(patterns.score))
-    parts = [
-        _expect_part(threshold, patterns, entries[start : start + size], width)
-        for start in range(0, len(entries), size)
-    ]
-    return np.concatenate(parts)
 
 
 def weigh_totals(threshold: FloatArray, patterns: Patterns) -> FloatArray:
@@ -470,32 +442,8 @@ def weigh_totals(threshold: FloatArray, patterns: Patterns) -> FloatArray:
     points = np.full((len(pattern), int(patterns.score.max(initial=0)) + 1), -np.inf)
     points[:, 0] = 0.0
     for item, row in enumerate(_weigh_points(threshold)):
-        points = np.where(answered[:, [item]], _convolve(points, row, forwards=True), points)
+        points = np.where(answered[:, [item]], _add_points(points, row), points)
     return points
-
-
-def _expect_part(
-    threshold: FloatArray, patterns: Patterns, part: IndexArray, width: int
-) -> FloatArray:
-    answered = patterns.answered_by(patterns.pattern[part])
-    weight = _weigh_points(threshold)
-    points = np.full((len(part), width), -np.inf)
-    points[:, 0] = 0.0
-    forward = [points]
-    for item, row in enumerate(weight):
-        moved = _convolve(forward[-1], row, forwards=True)
-        forward.append(np.where(answered[:, [item]], moved, forward[-1]))
-    left = np.full((len(part), width), -np.inf)
-    left[np.arange(len(part)), patterns.score[part]] = 0.0
-    out = np.zeros((len(part), *threshold.shape))
-    for item in range(len(weight) - 1, -1, -1):
-        chance = _joint(forward[item], weight[item], left)
-        chance /= chance.sum(axis=1, keepdims=True)
-        above = np.cumsum(chance[:, :0:-1], axis=1)[:, ::-1]
-        out[:, item] = above * answered[:, [item]]
-        moved = _convolve(left, weight[item], forwards=False)
-        left = np.where(answered[:, [item]], moved, left)
-    return out
 
 
 def _weigh_points(threshold: FloatArray) -> FloatArray:
@@ -520,31 +468,17 @@ def describe_scores(threshold: FloatArray) -> tuple[FloatArray, FloatArray]:
     entry = np.zeros_like(score)
     patterns = Patterns(np.array([0, items]), every, entry, score, entry + 1, score, items)
     weight = weigh_totals(threshold, patterns)[0]
-    return weight, expect_given_score(threshold, patterns)[:, used]
+    return weight, expect_entries(patterns, threshold)[:, used]
 
 
-def _convolve(points: FloatArray, weight: FloatArray, *, forwards: bool) -> FloatArray:
-    """Add an item's points to those of others, or take them away; logarithms."""
+def _add_points(points: FloatArray, weight: FloatArray) -> FloatArray:
+    """Add an item's points to those of others; logarithms."""
     total = points + weight[0]
     for category in range(1, min(len(weight), points.shape[1])):
         term = np.full_like(points, -np.inf)
-        if forwards:
-            term[:, category:] = points[:, :-category] + weight[category]
-        else:
-            term[:, :-category] = points[:, category:] + weight[category]
+        term[:, category:] = points[:, :-category] + weight[category]
         total = np.logaddexp(total, term)
     return np.asarray(total)
-
-
-def _joint(before: FloatArray, weight: FloatArray, after: FloatArray) -> FloatArray:
-    """Return ``[entry, category]``, proportional to the probabilities of an item's categories."""
-    width = before.shape[1]
-    logs = np.full((len(before), len(weight)), -np.inf)
-    for category in range(min(len(weight), width)):
-        paths = before[:, : width - category] + after[:, category:]
-        logs[:, category] = np.logaddexp.reduce(paths, axis=1) + weight[category]
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
 
 def _fit_marginal(

@@ -6,7 +6,7 @@ answers; whether it may be published depends on ``guarantee``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,14 +16,14 @@ import numpy.typing as npt
 
 from discreet.checking import as_numbers, checked
 from discreet.coding.reading import Reading
-from discreet.errors import BadUsage, FitWarning, escape_controls
+from discreet.errors import BadUsage, FitWarning, WarningKind, escape_controls
 from discreet.privacy.accounting import Guarantee
 from discreet.results.chances import category_chances
 from discreet.results.facets import FacetLevels, ItemEffectTest, find_reliability
 from discreet.results.thresholds import Thresholds, make_one_step
 from discreet.schema import Along, Count, Distinct, Within
 from discreet.tabular import Columns, Tabular, make_frame, make_table
-from discreet.text import count_of
+from discreet.text import count_of, name_some
 from discreet.types import FloatArray, Int64Array
 
 if TYPE_CHECKING:
@@ -516,3 +516,29 @@ def check_level(level: float) -> float:
     if not 0 < level < 1:
         raise BadUsage(f"level must lie between 0 and 1, found {level}; use 0.95 for 95%")
     return float(level)
+
+
+def explain_left_out(
+    words: tuple[str, str],
+    items: Sequence[str],
+    status: Iterable[str],
+    reasons: Mapping[str, str],
+    advice: str = "",
+) -> tuple[FitWarning, ...]:
+    """Return one sentence for each reason why some have no number.
+
+    Examples
+    --------
+    >>> explain_left_out(("strength", "object"), "ab", ["won", "lost"], {"won": "never lost"})
+    ('no strength for 1 object that never lost: a',)
+    """
+    number, noun = words
+    pairs, fit_warnings = list(zip(items, status, strict=True)), []
+    for code, reason in reasons.items():
+        names = [item for item, own in pairs if own == code]
+        if names:
+            concerned = f"{count_of(len(names), noun)} that {reason}: {name_some(names)}"
+            is_apart = code == Status.NOT_CONNECTED
+            kind = WarningKind.NOT_LINKED if is_apart else WarningKind.LEFT_OUT
+            fit_warnings.append(FitWarning(kind, f"no {number} for {concerned}{advice}", names))
+    return tuple(fit_warnings)

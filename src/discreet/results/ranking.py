@@ -16,7 +16,7 @@ from html import escape
 
 import numpy as np
 
-from discreet.errors import BadUsage, FitWarning, WarningKind
+from discreet.errors import BadUsage, FitWarning
 from discreet.html import HtmlColumn, preview_table
 from discreet.privacy.accounting import Guarantee
 from discreet.results.calibrated import RANK_WORDS, CalibrationOrScores
@@ -30,7 +30,6 @@ from discreet.results.differences import (
 )
 from discreet.results.estimate import Estimate, Solution, Status, check_level, describe_access
 from discreet.tabular import Columns, Tabular, brief_repr
-from discreet.text import name_some
 from discreet.types import FloatArray
 
 
@@ -248,7 +247,7 @@ class Strengths(Tabular):
     >>> votes = discreet.Comparisons.from_codes(
     ...     judge=[0, 1, 2, 3], winner=[0, 0, 0, 1], loser=[1, 1, 1, 0], items=["ash", "elm"]
     ... )
-    >>> discreet.rank_comparisons(votes).rank(1).top
+    >>> discreet.rank(discreet.rank_comparisons(votes), 1).top
     ('ash',)
     """
 
@@ -308,12 +307,6 @@ class Strengths(Tabular):
         """Lower and upper end of each object's own interval, ``float[object, 2]``."""
         return self.estimate.interval(level)
 
-    def rank(
-        self, top: int, *, level: float = 0.95, rng: np.random.Generator | None = None
-    ) -> Ranking:
-        """Name the strongest objects and say how sure that is; see :func:`discreet.rank`."""
-        return rank(self, top, level=level, rng=rng)
-
     def to_dict(self) -> Columns:
         """One list per column: item, strength, se, lower, upper, status, compared, won."""
         table = self.estimate.to_dict() | {"status": list(self.status)}
@@ -330,15 +323,3 @@ class Strengths(Tabular):
         caption = escape(f"{len(self.items):,} objects{judges}, {self.method}, {access}")
         columns = [HtmlColumn(name, values) for name, values in self.to_dict().items()]
         return f"<div>{preview_table(columns, caption=caption)}</div>"
-
-
-def explain_left_out(items: tuple[str, ...], status: tuple[str, ...]) -> tuple[FitWarning, ...]:
-    """Return one sentence for each reason why objects have no strength."""
-    fit_warnings = []
-    for word, reason in REASONS.items():
-        names = [item for item, own in zip(items, status, strict=True) if own == word]
-        if names:
-            noun = "object" if len(names) == 1 else "objects"
-            sentence = f"no strength for {len(names)} {noun} that {reason}: {name_some(names)}"
-            fit_warnings.append(FitWarning(WarningKind.LEFT_OUT, sentence, names))
-    return tuple(fit_warnings)

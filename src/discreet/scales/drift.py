@@ -21,7 +21,7 @@ items with steps the locations are compared.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, TypeVar
 
@@ -166,15 +166,12 @@ def detect_drift(
     names = _name_periods(parts, periods, level)
     answers = [part for part in parts if isinstance(part, Responses)]
     if len(answers) == len(parts):
-        compared = _compare_answers(answers, names)
+        drift = _compare_answers(answers, names, level)
     else:
-        compared = _compare_calibrations(list(parts), names)
-    adjusted = adjust(compared.p_value, "holm")
-    moved = adjusted < level
-    warnings = (*compared.warnings, *_warn(compared, moved))
-    warn_of_dropped(warnings)
-    about = {**vars(compared), "warnings": warnings}
-    return Drift(periods=names, level=level, p_adjusted=adjusted, moved=moved, **about)
+        drift = _compare_calibrations(list(parts), names, level)
+    drift = replace(drift, warnings=(*drift.warnings, *_warn(drift)))
+    warn_of_dropped(drift.warnings)
+    return drift
 
 
 def _name_periods(
@@ -194,24 +191,6 @@ def _name_periods(
             f"{len(parts)} periods need as many different names, found {name_some(list(names))}"
         )
     return names
-
-
-@dataclass(frozen=True, eq=False)
-class _Comparison:
-    """What either test finds, before p-values are adjusted; fields as in :class:`Drift`."""
-
-    items: tuple[str, ...]
-    difficulty: FloatArray
-    se: FloatArray
-    change: FloatArray
-    change_se: FloatArray
-    p_value: FloatArray
-    test: str
-    choice: str
-    cohort_mean: FloatArray | None
-    tau: float | None = None
-    warnings: tuple[FitWarning, ...] = ()
-    guarantee: Guarantee | None = None
 
 
 def _settle(
@@ -270,7 +249,7 @@ class _Shifts:
     items: list[ItemShift]
 
 
-def _compare_answers(parts: list[Responses], names: tuple[str, ...]) -> _Comparison:
+def _compare_answers(parts: list[Responses], names: tuple[str, ...], level: float) -> Drift:
     """Test every item for drift from the answers of the periods."""
     items, answers = _gather_answers(parts)
     tested = np.flatnonzero(answers.compared.sum(axis=0) > 1)
@@ -288,13 +267,18 @@ def _compare_answers(parts: list[Responses], names: tuple[str, ...]) -> _Compari
     location, variance = _list_locations(final.items)
     change = np.array([_compare_latest(shift.location, shift.covariance) for shift in final.items])
     ability = final.base.model.mean - find_origin(final.base, final.origin)
-    return _Comparison(
+    adjusted = adjust(p, "holm")
+    return Drift(
         items=tuple(items[i] for i in tested),
+        periods=names,
         difficulty=location,
         se=np.sqrt(variance),
         change=change[:, 0],
         change_se=change[:, 1],
         p_value=p,
+        p_adjusted=adjusted,
+        moved=adjusted < level,
+        level=level,
         test=ANSWERS,
         choice=(
             "Score test from the answers: every item has its own slope, and every period its own "
@@ -395,7 +379,7 @@ def _list_locations(shifts: list[ItemShift]) -> tuple[FloatArray, FloatArray]:
 # --- from calibrations ------------------------------------------------------------------------
 
 
-def _compare_calibrations(calibrations: list[Any], names: tuple[str, ...]) -> _Comparison:
+def _compare_calibrations(calibrations: list[Any], names: tuple[str, ...], level: float) -> Drift:
     """Test every item for drift from calibrations of the periods."""
     recoded = differ_in_steps(calibrations)
     table = gather_periods(calibrations, names, recoded)
@@ -413,13 +397,18 @@ def _compare_calibrations(calibrations: list[Any], names: tuple[str, ...]) -> _C
     guarantee = find_guarantee(calibrations[0])
     for calibration in calibrations[1:]:
         guarantee = compose_guarantees(guarantee, find_guarantee(calibration))
-    return _Comparison(
+    adjusted = adjust(p, "holm")
+    return Drift(
         items=table.items,
+        periods=names,
         difficulty=placed.difficulty,
         se=np.sqrt(placed.variance),
         change=change[:, 0],
         change_se=change[:, 1],
         p_value=p,
+        p_adjusted=adjusted,
+        moved=adjusted < level,
+        level=level,
         test=CALIBRATIONS,
         choice=_explain_tau(placed.tau, len(names)),
         cohort_mean=None if placed.tau is None else placed.cohort_mean,
@@ -446,14 +435,14 @@ def _explain_tau(tau: float | None, periods: int) -> str:
     )
 
 
-def _warn(compared: _Comparison, moved: BoolArray) -> tuple[FitWarning, ...]:
-    if not moved.any():
+def _warn(drift: Drift) -> tuple[FitWarning, ...]:
+    if not drift.alarm:
         return ()
-    names = [compared.items[i] for i in np.flatnonzero(moved)]
+    names = drift.moved_items
     sentence = (
-        f"{len(names)} of {len(compared.items)} items moved: {name_some(names)}. Look at what "
+        f"{len(names)} of {len(drift.items)} items moved: {name_some(list(names))}. Look at what "
         "changed: wording, position, key, teaching, or that the item became known"
     )
-    if compared.test == CALIBRATIONS and compared.tau is None:
+    if drift.test == CALIBRATIONS and drift.tau is None:
         sentence += ". Or cohorts differ and slopes are unequal, which was not allowed for here"
     return (FitWarning(WarningKind.DRIFTED, sentence, names),)

@@ -31,9 +31,9 @@ from scipy.sparse import csr_array
 from discreet.answers.routed import RoutedPersons
 from discreet.errors import BadUsage
 from discreet.models.conditional import Patterns
-from discreet.models.conditional.batches import plan_batches
+from discreet.models.conditional.batches import expect_entries, plan_batches
 from discreet.models.conditional.moments import BatchPlan, ConditionalSums, evaluate_conditional
-from discreet.models.weighted import expect_given_score, weigh_totals
+from discreet.models.weighted import weigh_totals
 from discreet.types import BoolArray, FloatArray, IndexArray, Int8Array, Int64Array
 
 #: Combinations of module scores that are kept: 200 MB.
@@ -120,7 +120,7 @@ class RoutedPatterns(Patterns):
 
     def _vary(self, threshold: FloatArray, chance: FloatArray) -> FloatArray:
         """Return the covariance of expectations over combinations, summed over persons."""
-        reached = expect_given_score(np.where(np.isfinite(threshold), threshold, np.nan), self)
+        reached = expect_entries(self, threshold)
         law, size = self.spread_chances(chance), self.size.astype(np.float64)
         weighted = self.marks.multiply((size[self.group] * chance)[:, None])
         together = self.marks.T @ weighted - law.T @ law.multiply(size[:, None])
