@@ -4,7 +4,7 @@
 
     python -m experiments.calibration.leaderboards --commit `git log -1 --format=%h`
 
-That takes 3 minutes of one core. Rows that stand in ``leaderboards.csv`` beside this file already
+That takes 6 minutes of one core. Rows that stand in ``leaderboards.csv`` beside this file already
 are not computed again. Questions have difficulties from N(0, 1) and are drawn anew in every set;
 models have measures from -1.5 to 1.5 ("spread"), all the same ("tied") or some of both ("pairs").
 ``passage`` and ``effect`` are standard deviations: of what a model is better at in a passage, and
@@ -98,6 +98,13 @@ SETTINGS = (
         for samples in ("1", "5", "16", "2-6")
         for effect in (0.0, 1.5)
     ),
+    *(
+        Setting("spread", 16, 150, samples=samples, effect=effect, method="conditional")
+        for samples in ("5", "16", "2-6")
+        for effect in (0.0, 1.5)
+    ),
+    Setting("spread", 16, method="conditional", **PASSAGES),
+    Setting("tied", 20, 500, method="conditional"),
 )  # fmt: skip
 
 

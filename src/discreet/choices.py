@@ -27,6 +27,8 @@ Method = Literal["auto", "conditional", "refined", "spectral", "marginal"]
 
 #: Those that need pair counts only.
 PairMethod = Literal["refined", "spectral"]
+#: Those of counts of right answers.
+CountMethod = Literal["auto", "conditional", PairMethod]
 #: What marginal likelihood assumes about abilities.
 Ability = Literal["normal", "empirical"]
 #: Names of estimators of abilities.
@@ -43,7 +45,7 @@ Layout = Literal["long", "wide"]
 TableLayout = Literal["long", "wide", "transposed"]
 #: What to do with a second answer of a person to an item, or a second vote of a judge on a pair.
 Kept = Literal["error", "first", "last"]
-#: Leaderboards also count all samples of a question.
+#: Or the number of right ones of all, where samples of an item were drawn.
 Repeats = Literal[Kept, "sum"]
 OneMeans = Literal["right", "wrong"]
 #: What to do with cells that are no answers.

@@ -48,5 +48,5 @@ def test_repeated_answers_are_asked_about_and_other_commands_do_not_sum_them(her
     asked = discreet("leaderboard", "log.csv")
     assert asked.code == 3
     assert "--repeats sum" in asked.err
-    assert discreet("fit", "log.csv", "--repeats", "sum").code == 2
+    assert discreet("check", "log.csv", "--repeats", "sum").code == 2
     assert discreet("leaderboard", "log.csv", "--repeats", "sum", "--pass-at", "x").code == 2

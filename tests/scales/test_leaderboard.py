@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 import discreet
-from discreet.answers.repeated import SampleCounts, number_samples, sum_samples
+from discreet.answers.repeated import SampleCounts, number_samples
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems, WarningKind
 from discreet.models.repeated import fit_counts, sum_clusters
+from discreet.readers.repeated import read_counts
 from discreet.report.leaderboard import write_board_page
 from discreet.scales.leaderboard import find_families, make_leaderboard
 from refusals import refused
@@ -104,8 +105,7 @@ def test_a_table_with_samples_counts_them_and_a_file_says_the_same(tmp_path):
 
 def test_persons_of_a_wide_table_may_stand_in_several_rows():
     frame = pd.DataFrame({"model": ["a", "a", "b"], "q1": [1, 0, 1], "q2": [1, 1, None]})
-    answers = discreet.api.leaderboards._read_samples(frame, {"person": "model"})
-    counts = sum_samples(answers)
+    counts = read_counts(frame, {"person": "model", "repeats": "sum"}).turn(("question", "model"))
     assert (counts.units, counts.items) == (("q1", "q2"), ("a", "b"))
     assert counts.success.tolist() == [[1, 1], [2, 0]]
     assert counts.tried.tolist() == [[2, 1], [2, 0]]
@@ -219,6 +219,18 @@ def test_models_that_few_questions_link_have_no_error_and_any_rank():
     assert WarningKind.WEAK_LINK in [warning.kind for warning in board.warnings]
 
 
+def test_the_conditional_method_ranks_as_the_others_and_solves_its_own_likelihood():
+    counts = draw(np.random.default_rng(18), questions=2000, tries=(0, 3))
+    board, refined = make_leaderboard(counts, method="conditional"), make_leaderboard(counts)
+    assert board.estimate.method == "conditional"
+    assert board.models == refined.models
+    np.testing.assert_allclose(board.measure, refined.measure, atol=0.05)
+    np.testing.assert_allclose(board.se, refined.se, rtol=0.1)
+    direct = fit_counts(counts, "conditional")
+    order = [counts.items.index(name) for name in board.models]
+    np.testing.assert_array_equal(board.measure, -direct.difficulty[order])
+
+
 def test_few_clusters_are_told():
     board = make_leaderboard(draw(np.random.default_rng(12), clusters=9))
     assert [warning.kind for warning in board.warnings] == [WarningKind.ROUGH]
@@ -270,24 +282,6 @@ def test_graded_scores_are_sums_whose_measures_solve_the_same_equation(tmp_path)
     frame.to_csv(tmp_path / "scores.csv", index=False)
     read = discreet.leaderboard(tmp_path / "scores.csv", graded=True, cluster="passage")
     np.testing.assert_allclose(read.se, board.se, atol=1e-12)
-    with refused(BadResponses, "column_scores_graded_scores"):
-        discreet.leaderboard(frame.assign(score=frame["score"] * 10), graded=True)
-    with refused(BadUsage, "graded_true_takes_long"):
-        discreet.leaderboard(frame, graded=True, pass_at=1)
-    with refused(BadUsage, "graded_true_takes_long"):
-        discreet.leaderboard(share.T, graded=True)
-
-
-def test_only_leaderboards_count_samples(tmp_path):
-    frame = long_table(draw(np.random.default_rng(15)))
-    for call in (discreet.fit, discreet.count_pairs, discreet.Responses.from_dataframe):
-        with refused(BadUsage, "repeats_sum_repeats_sum"):
-            call(frame, repeats="sum")
-    with refused(BadUsage, "repeats_sum_repeats_sum"):
-        discreet.release(frame, epsilon=1.0, items=["q0", "q1"], repeats="sum")
-    frame.to_csv(tmp_path / "log.csv", index=False)
-    with refused(BadUsage, "repeats_sum_repeats_sum"):
-        discreet.read_responses(tmp_path / "log.csv", repeats="sum")
 
 
 def test_what_a_leaderboard_cannot_take_is_refused():

@@ -1,18 +1,22 @@
 """Repeated and graded answers: how much of what was tried on each item was right.
 
-In: answers in which every further sample of an item is an item of its own, or scores. Out:
-:class:`SampleCounts`: a cell is a binomial count, c right of n samples, or the sum of n scores
+In: answers in which every further sample of an item is an item of its own, or cells with scores.
+Out: :class:`SampleCounts`: a cell is a binomial count, c right of n samples, or the sum of n scores
 in [0, 1]. Confidential, and never released: sensitivities hold for one answer to an item.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from discreet.answers.responses import Responses
-from discreet.errors import BadResponses
+from discreet.choices import PlainMapping
+from discreet.coding.reading import PLAIN, Reading
+from discreet.errors import BadResponses, BadUsage
+from discreet.text import count_of, name_some
 from discreet.types import FloatArray, IndexArray, Int32Array, Int64Array, Vector
 
 #: Stands between the name of an item and the number of the sample.
@@ -21,16 +25,20 @@ SAMPLE = "\x1f"
 
 @dataclass(frozen=True, eq=False)
 class SampleCounts:
-    """Sums of answers, by units (questions of a leaderboard) and objects (its models).
+    """Sums of answers, by units (persons, or questions of a leaderboard) and items (its models).
 
     Attributes
     ----------
     units, items
-        Names of the units, and of the objects.
+        Names of the units, and of the items.
     success, tried
-        ``[unit, object]``: the sum of the answers, and how many there are.
+        ``[unit, item]``: the sum of the answers, and how many there are.
     cluster
         The cluster of every unit, from 0.
+    reading
+        How values became answers.
+    nouns
+        What a unit and an item are called.
     """
 
     units: tuple[str, ...]
@@ -38,11 +46,44 @@ class SampleCounts:
     success: FloatArray
     tried: Int64Array
     cluster: IndexArray
+    reading: Reading = PLAIN
+    nouns: tuple[str, str] = ("person", "item")
 
     @property
     def failure(self) -> FloatArray:
         """What is missing to all answers right."""
         return np.asarray(self.tried - self.success)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether answers are right or wrong, rather than scores between."""
+        return bool((self.success == np.round(self.success)).all())
+
+    def turn(self, nouns: tuple[str, str]) -> SampleCounts:
+        """Exchange units and items; every unit is then a cluster of its own."""
+        about = self.items, self.units, self.success.T, self.tried.T
+        return SampleCounts(*about, np.arange(len(self.items)), self.reading, nouns)
+
+    def select(self, items: IndexArray) -> SampleCounts:
+        """Return the counts of some items."""
+        names = tuple(self.items[i] for i in items)
+        return replace(
+            self, items=names, success=self.success[:, items], tried=self.tried[:, items]
+        )
+
+    def group(self, cluster: PlainMapping) -> SampleCounts:
+        """Put units into clusters."""
+        noun = self.nouns[0]
+        known = {str(name): str(label) for name, label in cluster.items()}
+        missing = [name for name in self.units if name not in known]
+        if missing:
+            raise BadUsage(
+                f"{count_of(len(missing), noun)} of {len(self.units):,} belong to no cluster: "
+                f"{name_some(missing)}. Answers of one cluster depend on each other, so every "
+                f"{noun} needs one; give a {noun} on its own a cluster of its own"
+            )
+        labels = np.unique([known[name] for name in self.units], return_inverse=True)[1]
+        return replace(self, cluster=np.asarray(labels.reshape(-1), dtype=np.intp))
 
 
 def number_samples(
@@ -70,12 +111,12 @@ def number_samples(
 
 
 def sum_samples(responses: Responses) -> SampleCounts:
-    """Add up the right answers of persons, who are the objects, over the samples of each item."""
+    """Add up the right answers of persons over the samples of each item."""
     if max(responses.steps, default=1) > 1:
         raise BadResponses(
-            "found answers with steps, and a leaderboard needs right and wrong answers: a step is "
-            "no share of right ones. Say from which value on an answer is right (at_least=, "
-            "--at-least), or give scores from 0 to 1 (graded=True, --graded)"
+            "found answers with steps, and counts are of right and wrong answers: a step is no "
+            "share of right ones. Say from which value on an answer is right (at_least=, "
+            "--at-least); a leaderboard also takes scores from 0 to 1 (graded=True, --graded)"
         )
     names = [name.partition(SAMPLE)[0] for name in responses.items]
     place = {name: number for number, name in enumerate(dict.fromkeys(names))}
@@ -83,5 +124,34 @@ def sum_samples(responses: Responses) -> SampleCounts:
     success, tried = np.zeros((2, len(place), cells.shape[1]), dtype=np.int64)
     np.add.at(success, column, cells == 1)
     np.add.at(tried, column, cells >= 0)
-    about = tuple(place), tuple(responses.persons)
-    return SampleCounts(*about, success.astype(np.float64), tried, np.arange(len(place)))
+    units = tuple(responses.persons)
+    about = units, tuple(place), success.T.astype(np.float64), tried.T
+    return SampleCounts(*about, np.arange(len(units)), responses.reading)
+
+
+def sum_graded(cells: Iterable[tuple[object, object, float]]) -> SampleCounts:
+    """Add up scores, each with its person and item; NaN is missing.
+
+    Examples
+    --------
+    >>> counts = sum_graded([("a", "q", 0.5), ("b", "q", 1.0), ("a", "q", 0.25)])
+    >>> counts.success.tolist(), counts.tried.tolist()
+    ([[0.75], [1.0]], [[2], [1]])
+    """
+    persons, names = dict[str, int](), dict[str, int]()
+    row, column, scores = [], [], []
+    for person, item, number in cells:
+        row.append(persons.setdefault(str(person), len(persons)))
+        column.append(names.setdefault(str(item), len(names)))
+        scores.append(number)
+    score = np.array(scores, dtype=np.float64)
+    if not ((score >= 0) & (score <= 1) | np.isnan(score)).all():
+        raise BadResponses(
+            f"found scores from {np.nanmin(score):g} to {np.nanmax(score):g}; graded scores are "
+            "shares of right, from 0 to 1. Divide them by the highest that there can be"
+        )
+    success, tried = np.zeros((2, len(persons), len(names)))
+    np.add.at(success, (row, column), np.nan_to_num(score))
+    np.add.at(tried, (row, column), ~np.isnan(score))
+    about = tuple(persons), tuple(names), success, tried.astype(np.int64)
+    return SampleCounts(*about, np.arange(len(persons)))

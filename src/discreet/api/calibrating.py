@@ -22,6 +22,7 @@ from discreet.counts import PairCounts, holds_counts
 from discreet.counts.matrix import NoRoom
 from discreet.errors import LOG, BadResponses, BadUsage, OutOfReach, name_source
 from discreet.models.calibrate import calibrate
+from discreet.models.categories import RASCH
 from discreet.models.methods import AUTO
 from discreet.results.estimate import Estimate
 
@@ -110,7 +111,8 @@ def fit(
         the whole population, and ``design_effect`` says what the design costs.
     strata, cluster
         With weights: the columns of strata and of primary sampling units (schools, say), for
-        linearised standard errors. Without ``cluster`` every person is a unit.
+        linearised standard errors. Without ``cluster`` every person is a unit. With
+        ``repeats="sum"`` errors add up over the clusters of persons, and need no weights.
     replicates, replication
         With weights: the columns of replicate weights (``"repwt*"``), and how they were made:
         ``"jk1"``, ``"jk2"``, ``"brr"`` or ``"fay:0.5"``.
@@ -127,7 +129,9 @@ def fit(
         :meth:`Responses.route`, whose answers all analyses take.
     reading
         ``person=``, ``item=``, ``response=`` and the other keywords of
-        :func:`discreet.read_responses`, for sources that have columns.
+        :func:`discreet.read_responses`, for sources that have columns. ``repeats="sum"`` counts the
+        right ones of several samples of a person on an item, whose number may differ. Their
+        standard errors add up over persons, and hold where a person differs by item.
 
     Returns
     -------
@@ -156,11 +160,18 @@ def fit(
     >>> float(np.round(anchored.difficulty[1], 6)), anchored.status[0].value
     (2.693147, 'anchored')
     """
-    design = state_design(weight, strata, cluster, replicates, replication)
     LOG.info("fitting items of %s, method %s", name_source(data), method)
     options: PlainDict = {"method": method, "model": model, "ability": ability}
     options |= {"standard_errors": standard_errors, "regularisation": regularisation}
     options["keep_categories"] = keep_categories
+    if reading.get("repeats") == "sum":
+        stated: PlainDict = {"anchors": anchors is not None, "facets": facets, "split": split}
+        stated |= {"routing": routing is not None, "weight": weight, "strata": strata}
+        stated |= {"replicates": replicates, "keep_categories": keep_categories}
+        stated |= {"regularisation": regularisation, "ability": ability != "normal"}
+        stated |= {"engine": engine not in (AUTO, "memory"), "model": model not in (AUTO, RASCH)}
+        return _fit_samples(data, method, cluster, reading, [*filter(stated.get, stated)])
+    design = state_design(weight, strata, cluster, replicates, replication)
     if routing is not None:
         if facets or split or design:
             raise BadUsage("routing= goes without facets=, split= and weight=; leave these out")
@@ -219,6 +230,33 @@ def fit(
         if sparse is None:
             raise OutOfReach(str(refusal)) from None
         return sparse
+
+
+def _fit_samples(
+    data: Any, method: Method, cluster: str | None, reading: FitWords, stated: Sequence[str]
+) -> Estimate:
+    """Fit counts of right ones of several samples of a person on an item."""
+    if stated:
+        raise BadUsage(
+            f"repeats='sum' counts right ones of several samples of an item, and {stated[0]}= is "
+            f"for one answer of a person to an item. Leave {stated[0]}= out, or keep one answer "
+            "with repeats='first' or repeats='last'"
+        )
+    if method == "marginal":
+        raise BadUsage(
+            "the method 'marginal' takes the samples of an item as answers to further items, so "
+            "that its errors do not hold where a person differs by item. Take 'conditional', "
+            "'refined' or 'spectral', whose errors add up over persons"
+        )
+    from discreet.models.repeated import fit_counts
+    from discreet.readers.opening import name_model
+    from discreet.readers.repeated import read_clusters, read_counts
+
+    words = name_model(data, AUTO, reading)
+    counts = read_counts(data, words)
+    if cluster is not None:
+        counts = counts.group(read_clusters(data, cluster, words, "person"))
+    return fit_counts(counts, method)
 
 
 def _read_rated_anchors(anchors: Any) -> Any:

@@ -6,23 +6,14 @@ In: a path, a frame, an array, answers. Out: a :class:`~discreet.Leaderboard`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from os import PathLike
 from typing import Any, Unpack
 
 import numpy as np
 
-from discreet.answers.matrices import is_matrix
-from discreet.answers.protocol import Answers
-from discreet.answers.repeated import SampleCounts, sum_samples
-from discreet.answers.responses import Responses
-from discreet.choices import PairMethod
-from discreet.coding.reading import Reading, ReadingWords
-from discreet.errors import BadUsage
-from discreet.readers.opening import load_answers, open_memory, plan_words
-from discreet.readers.testlets import name_long_columns, read_scores, read_testlets
+from discreet.choices import CountMethod
+from discreet.coding.reading import ReadingWords
+from discreet.readers.repeated import read_clusters, read_counts
 from discreet.scales.leaderboard import Leaderboard, make_leaderboard
-from discreet.tables.lists import state_reading
 
 
 def leaderboard(
@@ -31,7 +22,7 @@ def leaderboard(
     cluster: str | Mapping[Any, Any] | None = None,
     pass_at: int | Sequence[int] = (),
     graded: bool = False,
-    method: PairMethod = "refined",
+    method: CountMethod = "refined",
     level: float = 0.95,
     rng: np.random.Generator | None = None,
     **reading: Unpack[ReadingWords],
@@ -51,11 +42,12 @@ def leaderboard(
     pass_at
         Numbers k for which pass@k shall be estimated: the chance that one of k samples is right.
     graded
-        Answers of a long table are scores from 0 to 1, such as those of a judge; several of a model
-        on a question are averaged. Measures hold if mean scores follow the logistic curve of right
-        answers, whatever the spread around it; errors assume nothing about it.
+        Answers are scores from 0 to 1, such as those of a judge; several of a model on a question,
+        in a long table, are averaged. Measures hold if mean scores follow the logistic curve of
+        right answers, whatever the spread around it; errors assume nothing about it.
     method
-        ``"refined"`` or ``"spectral"``, see :func:`discreet.fit`.
+        ``"refined"``, ``"spectral"`` or ``"conditional"``, see :func:`discreet.fit`; the last needs
+        right and wrong answers. All have errors over questions.
     level
         Probability that all rank ranges hold together.
     rng
@@ -85,54 +77,14 @@ def leaderboard(
     >>> board.models, board.rank_low.tolist(), board.rank_high.tolist(), board.tier.tolist()
     (('2', '1', '0'), [1, 2, 3], [1, 2, 3], [1, 2, 3])
     """
-    if graded:
-        counts = _read_graded(answers, reading, pass_at)
-    elif reading.get("repeats") != "sum":
-        counts = sum_samples(load_answers(answers, reading))
-    elif isinstance(answers, Answers) or is_matrix(answers):
-        raise BadUsage(
-            f"repeats='sum' counts the repeated rows of a table, and {type(answers).__name__} has "
-            "one answer of a model to a question. Give the table itself, or leave repeats= out"
-        )
-    else:
-        counts = sum_samples(_read_samples(answers, reading))
+    counts = read_counts(answers, reading, graded=graded).turn(("question", "model"))
     if isinstance(cluster, str):
-        cluster = _read_clusters(answers, cluster, reading)
+        cluster = read_clusters(answers, cluster, reading, "item")
     return make_leaderboard(
         counts,
-        cluster=None if cluster is None else {str(a): str(b) for a, b in cluster.items()},
+        cluster=cluster,
         method=method,
         level=level,
         pass_at=(pass_at,) if isinstance(pass_at, int) else tuple(pass_at),
         rng=rng,
     )
-
-
-def _read_samples(source: Any, words: ReadingWords) -> Responses:
-    """Read a table in which models may have answered a question several times."""
-    # Whoever says which answer counts is not asked which one shall.
-    stated: ReadingWords = {**words, "repeats": "first"}
-    plan = plan_words(source, stated, is_inspected=True) or Reading()
-    return open_memory(source, replace(plan, repeats="error", order_by=None, sums=True))
-
-
-def _read_graded(source: Any, words: ReadingWords, pass_at: int | Sequence[int]) -> SampleCounts:
-    """Read scores from 0 to 1."""
-    if isinstance(source, Answers) or is_matrix(source) or pass_at != ():
-        raise BadUsage(
-            "graded=True takes a long table of scores, and pass@k right and wrong samples. Give a "
-            "table with a row for each score, and leave pass_at= out"
-        )
-    return read_scores(source, state_reading({**words, "repeats": "first"}))
-
-
-def _read_clusters(source: Any, column: str, words: ReadingWords) -> dict[str, str]:
-    """Return the cluster of each question, from a column of the table of the answers."""
-    has_columns = isinstance(source, str | PathLike) or hasattr(source, "columns")
-    if isinstance(source, Answers) or is_matrix(source) or not has_columns:
-        raise BadUsage(
-            f"cluster='{column}' names a column, and {type(source).__name__} has none. Give a "
-            "mapping from question to cluster, or a long table"
-        )
-    rules = state_reading({**words, "repeats": "first"})
-    return read_testlets(source, column, name_long_columns(source, rules)[1])

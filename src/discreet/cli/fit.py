@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -34,6 +36,7 @@ from discreet.cli.answers import (
     WeightOptions,
     inspect_answers,
     list_rating_words,
+    list_stated,
     name_answers,
     open_answers,
     read_answers,
@@ -121,7 +124,16 @@ def fit(
         reading = replace(reading, group=[*(reading.group or []), *weights.columns])
     limits = Limits() if alone else Limits(engine="memory")
     held = None if anchors is None else read_anchors(anchors)
-    with open_answers(file, reading, limits, "Estimating difficulties", like=held) as answers:
+    words = {}
+    if has_sums := reading.repeats == "sum":
+        words = {name: value for name, value in list_stated(reading).items() if name != "model"}
+        if target is not None and target.needs_persons:
+            raise BadUsage(
+                "--scale with a mean and an SD needs abilities, which counts of samples do not "
+                "give; name two points, such as 0=500,1=600."
+            )
+    opened = partial(open_answers, file, reading, limits, "Estimating difficulties", like=held)
+    with nullcontext(file) if has_sums else opened() as answers:
         from discreet.api.calibrating import fit as calibrate
         from discreet.counts import PairCounts
         from discreet.readers.opening import load_answers
@@ -136,14 +148,16 @@ def fit(
             anchors=held,
             keep_categories=keep_categories,
             **vars(weights),
+            **words,
         )
         turned = settle_scale(target, responses, estimate)
     written = []
     if output.out is not None:
         with working("Writing the report"):
             title = title or title_of(name_answers(file))
-            full_responses = None if isinstance(responses, PairCounts) else responses
-            if has_design:
+            has_persons = not (has_sums or isinstance(responses, PairCounts))
+            full_responses = responses if has_persons else None
+            if has_design and has_persons:
                 full_responses = responses.weigh(**weights.stated)
             written = write_calibration(
                 output.out, estimate, full_responses, title=title, scale=turned

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from discreet.choices import PairMethod
+from discreet.choices import CountMethod
 from discreet.cli.answers import ReadingOptions, list_stated
 from discreet.cli.options import ResultOptions
 from discreet.cli.output import conclude, confidential, list_rows, print_columns, say, working
@@ -24,7 +24,7 @@ def leaderboard(
     cluster: str | None = None,
     pass_at: str = "",
     graded: bool = False,
-    method: PairMethod = ("refined"),
+    method: CountMethod = "refined",
     level: float = 0.95,
     title: str | None = None,
     output: ResultOptions,

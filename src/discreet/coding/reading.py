@@ -210,9 +210,9 @@ class Reading:
         check_choice("layout", self.layout, (None, *get_args(TableLayout)))
         if self.repeats == "sum":
             raise BadUsage(
-                "repeats='sum' (--repeats sum) counts the right ones of several samples of a "
-                "question, and only leaderboard takes such counts: other statistics, and "
-                "releases, hold for one answer of a person to an item. Call leaderboard, or keep "
+                "repeats='sum' (--repeats sum) counts the right ones of several samples of an "
+                "item, and only fit and leaderboard take such counts: other statistics, and "
+                "releases, hold for one answer of a person to an item. Call one of these, or keep "
                 "one answer with repeats='first' or repeats='last'."
             )
         check_choice("repeats", self.repeats, REPEATS)

@@ -5,6 +5,8 @@ In: a :class:`~discreet.Leaderboard`. Out: one page that needs no network.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from discreet.html import HtmlColumn, write_page
@@ -72,24 +74,14 @@ def _show_share(board: Leaderboard) -> str:
 
 def _list_columns(board: Leaderboard) -> list[HtmlColumn]:
     ranks = [board.show_rank(row) for row in range(len(board.models))]
-    passed = [
-        column
-        for n, k in enumerate(board.pass_at)
-        for column in (
-            HtmlColumn(f"pass@{k}", board.passed[:, n].tolist()),
-            HtmlColumn("± se", board.passed_se[:, n].tolist(), meaning=MEANINGS["± se"]),
-        )
-    ]
+    tiers = [tier or None for tier in board.tier.tolist()]
+    shown: dict[str, list[Any]] = {"model": list(board.models), "rank": ranks, "tier": tiers}
     columns = [
-        HtmlColumn("model", list(board.models)),
-        HtmlColumn("rank", ranks, meaning=MEANINGS["rank"]),
-        HtmlColumn("tier", [t or None for t in board.tier.tolist()], meaning=MEANINGS["tier"]),
-        HtmlColumn("accuracy", board.accuracy.tolist()),
-        HtmlColumn("± se", board.accuracy_se.tolist(), meaning=MEANINGS["± se"]),
-        *passed,
-        HtmlColumn("measure", board.measure.tolist(), 2, MEANINGS["measure"]),
-        HtmlColumn("± se", board.se.tolist(), 2, MEANINGS["± se"]),
+        HtmlColumn(name, cells, meaning=MEANINGS.get(name, "")) for name, cells in shown.items()
     ]
+    for name, values, errors, digits in board.list_numbers():
+        for head, cells in ((name, values), ("± se", errors)):
+            columns.append(HtmlColumn(head, cells.tolist(), digits, MEANINGS.get(head, "")))
     if set(board.status) != {"estimated"}:
         columns.append(HtmlColumn("status", [one.replace("_", " ") for one in board.status]))
     return columns

@@ -10,24 +10,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from discreet.answers.repeated import SampleCounts
-from discreet.choices import PairMethod
+from discreet.choices import CountMethod, PlainMapping
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, WarningKind
 from discreet.models.repeated import fit_counts, sum_clusters
 from discreet.results.differences import find_differences
-from discreet.results.estimate import Estimate, check_level
+from discreet.results.estimate import Estimate, check_level, explain_left_out
 from discreet.scales.ranks import RankRanges, find_probability, rank_ranges
 from discreet.tabular import AnalysisTable, Columns, Tabular, list_field_columns
 from discreet.text import count_of, markdown_table, minus, name_some
 from discreet.types import FloatArray, IndexArray, Int64Array
 
-#: With fewer clusters standard errors, and so ranks, are rough.
-FEW_CLUSTERS = 10
 #: Models whose names begin alike are called a family from so many on.
 FAMILY = 3
 
@@ -37,6 +35,7 @@ REASONS = {
     "no_answers": "have no answers",
     "not_connected": "share too few questions with the others",
 }
+ANY_RANK = ". Such a model may have any rank, and all ranges allow for it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,23 +158,25 @@ class Leaderboard(Tabular):
             columns[f"pass@{k}_se"] = self.passed_se[:, number].tolist()
         return {**columns, "status": list(self.status)}
 
-    def to_markdown(self) -> str:
-        """Return the table for a README: model, accuracy, measure, ranks, tier."""
-        passed = [f"pass@{k}" for k in self.pass_at]
-        heads = ("Model", "Accuracy", *passed, "Measure (logits)", "Rank", "Tier")
-        rows = [
-            (
-                name,
-                _write(self.accuracy[n], self.accuracy_se[n], 3),
-                *(_write(*pair, 3) for pair in zip(self.passed[n], self.passed_se[n], strict=True)),
-                _write(self.measure[n], self.se[n], 2),
-                self.show_rank(n),
-                str(self.tier[n] or "–"),
-            )
-            for n, name in enumerate(self.models)
+    def list_numbers(self) -> list[tuple[str, FloatArray, FloatArray, int]]:
+        """Return what tables show: its name, values, their standard errors, digits."""
+        passed = zip(self.pass_at, self.passed.T, self.passed_se.T, strict=True)
+        return [
+            ("accuracy", self.accuracy, self.accuracy_se, 3),
+            *((f"pass@{k}", value, se, 3) for k, value, se in passed),
+            ("measure", self.measure, self.se, 2),
         ]
+
+    def to_markdown(self) -> str:
+        """Return the table for a README: model, rank, tier, accuracy, measure."""
+        ranks = [self.show_rank(n) for n in range(len(self.models))]
+        columns = {"model": self.models, "rank": ranks, "tier": [str(t or "–") for t in self.tier]}
+        for name, values, errors, digits in self.list_numbers():
+            cells = zip(values, errors, strict=True)
+            columns[name] = [_write(value, se, digits) for value, se in cells]
         notes = [*self.describe(), *map(str, self.warnings)]
-        return "\n\n".join([markdown_table(heads, rows), *notes]) + "\n"
+        table = markdown_table([*columns], [*zip(*columns.values(), strict=True)])
+        return "\n\n".join([table, *notes]) + "\n"
 
     def show_rank(self, row: int) -> str:
         """Return the ranks that a model may have, such as "3" or "2–7"."""
@@ -205,8 +206,8 @@ def _write(value: float, se: float, digits: int) -> str:
 def make_leaderboard(
     counts: SampleCounts,
     *,
-    cluster: Mapping[str, str] | None = None,
-    method: PairMethod = "refined",
+    cluster: PlainMapping | None = None,
+    method: CountMethod = "refined",
     level: float = 0.95,
     pass_at: Sequence[int] = (),
     rng: np.random.Generator | None = None,
@@ -214,7 +215,7 @@ def make_leaderboard(
     """Rank models; see :func:`discreet.leaderboard`."""
     level = check_level(level)
     if cluster is not None:
-        counts = replace(counts, cluster=_number_clusters(counts.units, cluster))
+        counts = counts.group(cluster)
     try:
         fitted = fit_counts(counts, method)
     except DisconnectedItems:
@@ -230,7 +231,12 @@ def make_leaderboard(
     shares = _average(counts, counts.success / tried, order)
     passes = [_average(counts, _find_passes(counts, k), order) for k in pass_at]
     families = find_families(models.items)
-    clusters = len(np.unique(counts.cluster))
+    kept = WarningKind.WEAK_LINK, WarningKind.ROUGH
+    warnings = (
+        *explain_left_out(("measure", "model"), models.items, models.status, REASONS, ANY_RANK),
+        *(one for one in fitted.warnings if one.kind in kept),
+        *_doubt(families, models.items),
+    )
     low, high = _widen(models, ranges)
     return Leaderboard(
         estimate=models,
@@ -241,28 +247,14 @@ def make_leaderboard(
         rank_high=high,
         tier=_find_tiers(models, ranges),
         questions=len(counts.units),
-        clusters=clusters,
+        clusters=len(np.unique(counts.cluster)),
         samples=int(counts.tried.max(initial=0)),
         pass_at=tuple(pass_at),
         passed=np.array([value for value, _ in passes]).reshape(-1, len(order)).T,
         passed_se=np.array([se for _, se in passes]).reshape(-1, len(order)).T,
         families=families,
-        warnings=(*_warn_of(models, fitted.warnings), *_doubt(families, models.items, clusters)),
+        warnings=warnings,
     )
-
-
-def _number_clusters(questions: Sequence[str], cluster: Mapping[str, str]) -> IndexArray:
-    """Return the cluster of every question, from 0."""
-    known = {str(name): str(label) for name, label in cluster.items()}
-    missing = [name for name in questions if name not in known]
-    if missing:
-        raise BadUsage(
-            f"{count_of(len(missing), 'question')} of {len(questions):,} belong to no cluster: "
-            f"{name_some(missing)}. Answers of one cluster depend on each other, so every question "
-            "needs one; give a question on its own a cluster of its own"
-        )
-    labels = np.unique([known[name] for name in questions], return_inverse=True)[1]
-    return np.asarray(labels.reshape(-1), dtype=np.intp)
 
 
 def _turn(fitted: Estimate, order: IndexArray) -> Estimate:
@@ -272,17 +264,15 @@ def _turn(fitted: Estimate, order: IndexArray) -> Estimate:
     position[estimated] = np.arange(len(estimated))
     kept = position[order][position[order] >= 0]
     covariance = fitted.covariance
-    return Estimate(
+    return replace(
+        fitted,
         items=tuple(fitted.items[i] for i in order),
         difficulty=-fitted.difficulty[order],
         se=fitted.se[order],
         status=tuple(fitted.status[i] for i in order),
-        method=fitted.method,
-        solution=fitted.solution,
         covariance=None if covariance is None else covariance[np.ix_(kept, kept)],
         answers=None if fitted.answers is None else fitted.answers[order],
-        persons=fitted.persons,
-        degrees=fitted.degrees,
+        right=None,
     )
 
 
@@ -309,6 +299,11 @@ def _find_passes(counts: SampleCounts, k: int) -> FloatArray:
 
     1 - C(n - c, k) / C(n, k), which is unbiased for k <= n (Chen et al. 2021).
     """
+    if not counts.is_whole:
+        raise BadUsage(
+            f"pass@{k} counts right samples, and scores between 0 and 1 are neither right nor "
+            "wrong. Leave pass_at= (--pass-at) out, or say from which score on an answer is right"
+        )
     tried = counts.tried
     fewest = int(tried[tried > 0].min(initial=k))
     if not 1 <= k <= fewest:
@@ -352,42 +347,15 @@ def find_families(models: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     )
 
 
-def _warn_of(models: Estimate, fitted: Sequence[FitWarning]) -> list[FitWarning]:
-    """Say which models have no measure and why, and keep what was said of weak links."""
-    warnings = []
-    for word, reason in REASONS.items():
-        pairs = zip(models.items, models.status, strict=True)
-        names = [name for name, status in pairs if status == word]
-        if names:
-            sentence = (
-                f"no measure for {count_of(len(names), 'model')} that {reason}: "
-                f"{name_some(names)}. Such a model may have any rank, and all ranges allow for it"
-            )
-            warnings.append(FitWarning(WarningKind.LEFT_OUT, sentence, names))
-    return [*warnings, *(one for one in fitted if one.kind == WarningKind.WEAK_LINK)]
-
-
-def _doubt(
-    families: Sequence[Sequence[str]], models: Sequence[str], clusters: int
-) -> list[FitWarning]:
-    """Warn of families, and of few clusters."""
-    warnings = []
-    # Names such as "model 1", "model 2" say nothing.
-    if families and len(families[0]) < len(models):
-        listed = "; ".join(
-            f"{count_of(len(one), 'model')} ({name_some(one, 3)})" for one in families
-        )
-        sentence = (
-            f"models whose names begin alike look like families: {listed}. Models of a family tend "
-            "to fail on the same questions. Errors of their differences take that into account; "
-            "but they count as fewer models where something is averaged over models"
-        )
-        named = [name for one in families for name in one]
-        warnings.append(FitWarning(WarningKind.RELATED, sentence, named))
-    if clusters < FEW_CLUSTERS:
-        sentence = (
-            f"{count_of(clusters, 'cluster')} of questions only: standard errors and rank ranges "
-            f"are rough with fewer than {FEW_CLUSTERS}. Collect questions of further clusters"
-        )
-        warnings.append(FitWarning(WarningKind.ROUGH, sentence, ()))
-    return warnings
+def _doubt(families: Sequence[Sequence[str]], models: Sequence[str]) -> list[FitWarning]:
+    """Warn of families; names such as "model 1", "model 2" say nothing."""
+    if not families or len(families[0]) == len(models):
+        return []
+    listed = "; ".join(f"{count_of(len(one), 'model')} ({name_some(one, 3)})" for one in families)
+    sentence = (
+        f"models whose names begin alike look like families: {listed}. Models of a family tend to "
+        "fail on the same questions. Errors of their differences take that into account; but they "
+        "count as fewer models where something is averaged over models"
+    )
+    named = [name for one in families for name in one]
+    return [FitWarning(WarningKind.RELATED, sentence, named)]

@@ -158,7 +158,7 @@ def rank_ranges(
     >>> found.groups
     (('1', '2'), ('0',))
     """
-    level, (ranked, noun) = check_level(level), as_ranked(estimate, "ranks")
+    level, (ranked, noun) = check_level(level), as_ranked(estimate, "a ranking")
     differences = find_differences(ranked, easiest=easiest)
     bars = Bars(differences, level, rng)
     above, below, beaten = count_sure(differences, bars.order)

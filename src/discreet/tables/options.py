@@ -46,7 +46,7 @@ READING_FIELDS: Mapping[str, Declared] = {
                        "repeated)."),
     "group": Declared("fixed", "COL", "A column that groups persons (may be repeated)."),
     "repeats": Declared("fixed", "", "If a person answered an item, or a judge compared a pair, "
-                        "more than once: stop, which one counts, or (leaderboard) their sum."),
+                        "more than once: stop, which one counts, or (fit, leaderboard) their sum."),
     "one_means": Declared("fixed", "", "What a 1 stands for."),
     "at_least": Declared("fixed", "SCORE", "Scores of at least SCORE are right, others wrong."),
     "missing": Declared("data", "CODES", "Codes for a missing answer, such as 9,99; of one column: "

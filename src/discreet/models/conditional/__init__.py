@@ -10,6 +10,7 @@ person matters for conditional likelihood, marginal likelihood and ability. Conf
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from discreet.answers.protocol import Job
 from discreet.counts.planes import AnswerStore, SparseRows
-from discreet.types import FloatArray, IndexArray, Int64Array, UInt64Array
+from discreet.types import FloatArray, IndexArray, Int64Array, UInt64Array, Vector
 
 #: Cells of the answer matrix looked at together: 4 MB, and 32 MB of hashes.
 CHUNK_CELLS = 1 << 22
@@ -31,7 +32,7 @@ class Patterns:
     ----------
     indptr, item
         Pattern ``g`` holds the items ``item[indptr[g]:indptr[g + 1]]`` (positions among the
-        items that were asked for, increasing).
+        items that were asked for, increasing; an item stands there once for each answer).
     pattern, score, persons
         One entry for each combination that occurs, sorted: ``persons`` have this ``score`` on
         this ``pattern``; sums of weights where persons have some.
@@ -56,6 +57,12 @@ class Patterns:
         total = np.bincount(self.entry, weight, minlength=len(self.persons))
         return replace(self, persons=total)
 
+    @cached_property
+    def repeats(self) -> bool:
+        """Whether some pattern holds several answers to an item."""
+        row = np.repeat(np.arange(len(self.lengths)), self.lengths)
+        return bool(((np.diff(row) == 0) & (np.diff(self.item) == 0)).any())
+
     @property
     def lengths(self) -> Int64Array:
         """Answered items of each pattern."""
@@ -76,11 +83,15 @@ class Patterns:
         offset = np.repeat(self.indptr[which] - ends[:-1], np.diff(ends))
         return ends, self.item[offset + np.arange(ends[-1])]
 
-    def answered_by(self, which: Int64Array) -> npt.NDArray[np.bool_]:
-        """Say which items these patterns hold, ``[pattern, item]``."""
-        out = np.zeros((len(which), self.n_items), dtype=bool)
+    def answered_by(self, which: Int64Array) -> Vector:
+        """Say which items these patterns hold, or how often, ``[pattern, item]``."""
         ends, item = self.spread_items(which)
-        out[np.repeat(np.arange(len(which)), np.diff(ends)), item] = True
+        row = np.repeat(np.arange(len(which)), np.diff(ends))
+        out = np.zeros((len(which), self.n_items), dtype=np.int64 if self.repeats else bool)
+        if self.repeats:
+            np.add.at(out, (row, item), 1)
+        else:
+            out[row, item] = True
         return out
 
     def item_sums(self, entries: npt.NDArray[np.bool_]) -> Int64Array | FloatArray:
@@ -92,6 +103,25 @@ class Patterns:
             self.item, weights=np.repeat(weight, self.lengths), minlength=self.n_items
         )
         return sums if self.persons.dtype.kind == "f" else sums.astype(np.int64)
+
+
+def group_counts(tried: Int64Array, right: Int64Array) -> Patterns:
+    """Group persons who have so many answers to every item, ``[person, item]``, of them right."""
+    rows, own = np.unique(tried, axis=0, return_inverse=True)
+    score = right.sum(axis=1)
+    width, lengths = int(score.max(initial=0)) + 1, rows.sum(axis=1)
+    code, entry, persons = np.unique(
+        own.reshape(-1) * width + score, return_inverse=True, return_counts=True
+    )
+    return Patterns(
+        indptr=np.concatenate([[0], np.cumsum(lengths)]),
+        item=np.repeat(np.tile(np.arange(tried.shape[1]), len(rows)), rows.ravel()),
+        pattern=code // width,
+        score=code % width,
+        persons=persons.astype(np.int64),
+        entry=entry.reshape(-1).astype(np.int64),
+        n_items=tried.shape[1],
+    )
 
 
 def group_patterns(store: AnswerStore, columns: IndexArray) -> Patterns:

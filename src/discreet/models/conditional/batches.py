@@ -19,6 +19,7 @@ from discreet.models.conditional.moments import (
     SMALL_VARIANCE,
     AbilityBatch,
     BatchPlan,
+    expect_rows,
     tilt_categories,
 )
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
@@ -110,7 +111,33 @@ def plan_batches(patterns: Patterns, threshold: FloatArray) -> BatchPlan:
     threshold
         ``[item, step]``, infinite beyond an item's steps.
     """
-    # Which entries have a score between the lowest and the highest.
+    _, entries = _find_entries(patterns, threshold)
+    wide = _is_wide(patterns, threshold.shape[1])[entries.pattern]
+    batches = [*_wide_batches(patterns, entries[wide], threshold.shape[1])]
+    batches += _narrow_batches(patterns, entries[~wide], threshold.shape[1])
+    return BatchPlan(tuple(batches), threshold, float(entries.deviation.max(initial=0.0)))
+
+
+def expect_entries(patterns: Patterns, threshold: FloatArray) -> FloatArray:
+    """Return how many answers at or above a step each entry has, ``[entry, item, step]``.
+
+    Steps that an item does not have are infinite or NaN.
+    """
+    threshold = np.where(np.isnan(threshold), np.inf, threshold)
+    chosen, entries = _find_entries(patterns, threshold)
+    answered = patterns.answered_by(patterns.pattern)[:, :, None]
+    is_highest = (patterns.score > 0) & ~np.isin(np.arange(len(patterns.score)), chosen)
+    out = np.asarray(answered * is_highest[:, None, None] * np.isfinite(threshold), np.float64)
+    column = np.arange(patterns.n_items)[None, :]
+    for part in _chunks(np.arange(len(chosen)), threshold.size):
+        some, rows = entries[part], answered[chosen[part], None, :, 0]
+        about = rows, some.score[:, None], some.persons[:, None], some.tilt
+        out[chosen[part]] = expect_rows(AbilityBatch(column, *about), threshold)[:, 0]
+    return out
+
+
+def _find_entries(patterns: Patterns, threshold: FloatArray) -> tuple[IndexArray, Entries]:
+    """Find the entries with a score between the lowest and the highest, and their tilts."""
     highest = patterns.highest(np.isfinite(threshold).sum(axis=1))
     chosen = np.flatnonzero(
         np.asarray((patterns.score > 0) & (patterns.score < highest[patterns.pattern]))
@@ -124,11 +151,7 @@ def plan_batches(patterns: Patterns, threshold: FloatArray) -> BatchPlan:
             items = patterns.items_of(pattern[part], int(length))
             tilt[part], deviation[part] = find_tilt(threshold[items], score[part])
     persons = patterns.persons[chosen].astype(np.float64)
-    entries = Entries(pattern, score, persons, tilt, deviation)
-    wide = _is_wide(patterns, threshold.shape[1])[entries.pattern]
-    batches = [*_wide_batches(patterns, entries[wide], threshold.shape[1])]
-    batches += _narrow_batches(patterns, entries[~wide], threshold.shape[1])
-    return BatchPlan(tuple(batches), threshold, float(entries.deviation.max(initial=0.0)))
+    return chosen, Entries(pattern, score, persons, tilt, deviation)
 
 
 def conditional_work(patterns: Patterns, steps: int = 1) -> float:
@@ -157,6 +180,8 @@ def _route_seconds(patterns: Patterns, steps: int) -> tuple[FloatArray, FloatArr
     cell = WIDE_CELL if shared else NARROW_CELL
     wide = angles * (cell * all_nodes + WIDE_PAIR * all_nodes**2)
     narrow = angles * (NARROW_CELL * own_nodes + NARROW_PAIR * own_nodes**2)
+    if patterns.repeats:  # blocks of one pattern know an item once
+        narrow = np.full_like(narrow, np.inf)
     # Scores of one pattern that stand in one block, at a usual deviation.
     entries = np.bincount(patterns.pattern, minlength=len(own_nodes))
     together = np.clip(0.4 * STACKED * np.sqrt(own_nodes), 1, np.maximum(entries, 1))

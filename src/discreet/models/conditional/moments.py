@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from discreet.errors import BadUsage
 from discreet.threads import map_tasks, one_blas_thread, thread_count
-from discreet.types import BoolArray, FloatArray, IndexArray
+from discreet.types import FloatArray, IndexArray, Vector
 
 ComplexArray = npt.NDArray[np.complex128]
 
@@ -61,7 +61,8 @@ class AbilityBatch:
     column
         ``[block, column]``: positions of items; a single row if they are the same for all blocks.
     answered
-        ``[block, row, column]``: who answered what; None if every column was answered.
+        ``[block, row, column]``: who answered what, or how many answers there are to it; None if
+        every column was answered once.
     score, persons
         ``[block, row]``: persons with this score on the items they answered; none in rows that
         only fill up a block.
@@ -70,7 +71,7 @@ class AbilityBatch:
     """
 
     column: IndexArray
-    answered: BoolArray | None
+    answered: Vector | None
     score: FloatArray
     persons: FloatArray
     tilt: FloatArray
@@ -208,6 +209,33 @@ def add_batch(sums: ConditionalSums, batch: AbilityBatch, threshold: FloatArray)
     threshold
         ``[item, step]``; infinite beyond an item's steps.
     """
+    tilted, log_mass, (wave, turn, inverse), moved = _find_law(batch, threshold)
+    shift = batch.score * batch.tilt[:, None] + batch.total(tilted.log_zero)
+    sums.log_norm += float((batch.persons * (log_mass - shift)).sum())
+    _add_expected(sums, batch, tilted, moved)
+    if sums.covariance is not None:
+        _add_covariance(sums.covariance, batch, (wave, _deviations(tilted, turn, inverse), moved))
+        if sums.products.shape[1] > 1:
+            _add_products(sums.products, batch, tilted.above[:, None] + moved)
+
+
+def expect_rows(batch: AbilityBatch, threshold: FloatArray) -> FloatArray:
+    """Return how many answers at or above a step each row has, ``[block, row, column, step]``."""
+    tilted, _, _, moved = _find_law(batch, threshold)
+    above = tilted.above[:, None]
+    return np.asarray(
+        moved + (above if batch.answered is None else batch.answered[..., None] * above)
+    )
+
+
+def _find_law(
+    batch: AbilityBatch, threshold: FloatArray
+) -> tuple[Tilted, FloatArray, tuple[ComplexArray, ComplexArray, ComplexArray], FloatArray]:
+    """Return the law given the scores: at the tilts, the scores' log-probabilities there, waves.
+
+    Waves are weights of angles, turns of categories and one over the items' factors; last comes how
+    far given the score the nodes' probabilities are from those at the tilt.
+    """
     columns = threshold[batch.column]
     tilted = tilt_categories(columns, batch.tilt)
     points, angle, weight = _choose_angles(batch, columns, tilted)
@@ -220,17 +248,12 @@ def add_batch(sums: ConditionalSums, batch: AbilityBatch, threshold: FloatArray)
     factor[factor == 0] = np.finfo(np.float64).tiny
     wave = weight[:, None, :] * _characteristic(batch, factor, angle)
     mass = wave.real.sum(axis=2)
-    _add_log_norm(sums, batch, tilted, mass / points[:, None])
     wave /= mass[:, :, None]
     used = np.abs(wave).max(axis=(0, 1)) > NEGLIGIBLE
     used[0] = False  # at the angle zero nothing deviates
     wave, turn, inverse = wave[:, :, used], turn[:, used], 1.0 / factor[:, used]
     moved = _shift_chances(batch, tilted, (wave, turn, inverse))
-    _add_expected(sums, batch, tilted, moved)
-    if sums.covariance is not None:
-        _add_covariance(sums.covariance, batch, (wave, _deviations(tilted, turn, inverse), moved))
-        if sums.products.shape[1] > 1:
-            _add_products(sums.products, batch, tilted.above[:, None] + moved)
+    return tilted, np.log(mass / points[:, None]), (wave, turn, inverse), moved
 
 
 def tilt_categories(threshold: FloatArray, tilt: FloatArray) -> Tilted:
@@ -325,19 +348,13 @@ def _characteristic(batch: AbilityBatch, factor: ComplexArray, angle: FloatArray
     back = np.exp(-1j * batch.score[:, :, None] * angle[:, None, :])
     if batch.answered is None:
         return np.asarray(back * factor.prod(axis=2)[:, None])
-    if batch.score.shape[1] == 1:  # logarithms, which are dear, would serve this row only
+    is_marked = batch.answered.dtype == bool
+    if batch.score.shape[1] == 1 and is_marked:  # logarithms are dear, and would serve this row
         return np.asarray(back * np.where(batch.answered, factor, 1.0).prod(axis=2)[:, None])
     answered = batch.answered.astype(np.float64)
     size = np.matmul(answered, np.log(np.abs(factor)).transpose(0, 2, 1))
     phase = np.matmul(answered, np.angle(factor).transpose(0, 2, 1))
     return np.asarray(back * np.exp(size + 1j * phase))
-
-
-def _add_log_norm(
-    sums: ConditionalSums, batch: AbilityBatch, tilted: Tilted, mass: FloatArray
-) -> None:
-    shift = batch.score * batch.tilt[:, None] + batch.total(tilted.log_zero)
-    sums.log_norm += float((batch.persons * (np.log(mass) - shift)).sum())
 
 
 def _shift_chances(
