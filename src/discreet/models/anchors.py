@@ -52,9 +52,8 @@ def accept_anchors(anchors: Any, items: tuple[str, ...]) -> KnownItems:
         If an anchor is not finite, is for an item that the answers do not have, contradicts
         another anchor of the same item, or if there is none.
     """
-    if isinstance(anchors, Mapping) or (
-        isinstance(anchors, Iterable) and not hasattr(find_source(anchors), "difficulty")
-    ):
+    has_numbers = hasattr(find_source(anchors), "difficulty")
+    if isinstance(anchors, Mapping) or (isinstance(anchors, Iterable) and not has_numbers):
         values = _collect(list(anchors.items() if isinstance(anchors, Mapping) else anchors))
         _refuse_unknown(values, items)
         _refuse_none(values)
