@@ -32,6 +32,8 @@ SHOWN = {
     "test-3": 900,
     "survey-1": 900,
     "survey-2": 900,
+    "ratings-1": 620,
+    "ratings-2": 760,
     "release-1": 900,
     "release-2": 760,
     "release-3": 900,
@@ -96,6 +98,7 @@ def visit(driver: webdriver.Chrome, address: str, place: Path) -> Iterator[str]:
     """Do what makes all pages, then open each of them; yield its name."""
     yield from _walk(driver, address, "quiz export.csv", "test", key="CABDDBACABDC")
     yield from _walk(driver, address, "Umfrage.csv", "survey")
+    yield from _rate(driver, address)
     yield from _compare(driver, address)
     yield from _release(driver, address, place)
     names = {"/": "start", "/release": "release-choose"}
@@ -128,6 +131,23 @@ def _walk(
         if page == "persons/1":
             driver.get(f"{driver.current_url}/1")
         yield f"{name}-{page.replace('/', '-')}"
+
+
+def _rate(driver: webdriver.Chrome, address: str) -> Iterator[str]:
+    """Go from marks by two raters to the report of their severities."""
+    begin(driver, address)
+    send(driver, TABLES / "exports" / "speaking test marks.csv")
+    await_words(driver, READ)
+    label = "//label[contains(., 'These are raters')]"
+    driver.find_element(By.XPATH, label).click()
+    await_words(driver, "ratings by 2 raters")
+    yield "ratings-1"
+    press(driver, "Apply")
+    await_words(driver, "Calibrate these answers")
+    press(driver, "Calibrate these answers")
+    press(driver, "Start the calibration")
+    await_words(driver, "For equal work")
+    yield "ratings-2"
 
 
 def _compare(driver: webdriver.Chrome, address: str) -> Iterator[str]:

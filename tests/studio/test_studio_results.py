@@ -5,6 +5,7 @@ import re
 from html import unescape
 from pathlib import Path
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
@@ -171,3 +172,40 @@ def test_a_calibration_says_how_much_of_its_longest_part_is_done(tmp_path):
         ("Measuring persons, testing fit, groups and dimensions", 999)
     }
     assert [done for _, done, _ in told] == [*range(1, 1000)]
+
+
+def draw_scores():
+    """Return the scores of 60 persons on three items with two steps."""
+    rng = np.random.default_rng(5)
+    return (rng.normal(size=(60, 1, 1)) > rng.logistic(size=(60, 3, 2))).sum(axis=2)
+
+
+def test_half_points_are_points_of_a_test_as_the_file_has_them(visit):
+    rows = (draw_scores() / 2).tolist()
+    content = "name;a;b;c\n" + "".join(
+        f"P{n};{';'.join(f'{x:g}'.replace('.', ',') for x in row)}\n" for n, row in enumerate(rows)
+    )
+    address = calibrate(visit, "halves.csv", content)
+    page = page_of(visit, address)
+    assert "Hardest: " in page
+    share = 100 * sum(row[0] for row in rows) / len(rows)
+    assert cards_of(page)["a"][0] == f"{share:.0f}% of the points"
+    persons = page_of(visit, address.replace("/report/", "/persons/"))
+    points = re.findall(r'>(P[0-9]+)</a></th><td data-value="([0-9.]+)"[^>]*>([0-9.]+)<', persons)
+    assert [(name, float(value)) for name, value, _ in points] == [
+        (f"P{n}", sum(row)) for n, row in enumerate(rows)
+    ]
+    assert points[5][2] == f"{sum(rows[5]):.1f}"
+    person = page_of(visit, address.replace("/report/", "/persons/") + "/5")
+    assert f"<dd>{sum(rows[5]):.1f}</dd>" in person
+
+
+def test_pictures_and_verdict_call_items_by_their_short_labels(visit):
+    names = [f"How often do you [{words}]" for words in ("walk to school", "eat", "read a book")]
+    rows = [",".join(map(str, row)) for row in draw_scores().tolist()]
+    content = ",".join(f'"{name}"' for name in names) + "\n" + "\n".join(rows) + "\n"
+    page = page_of(visit, calibrate(visit, "survey.csv", content))
+    assert re.search(r"Answered highest: (walk to school|eat|read a book)\.", page)
+    drawn = re.search(r'<figure class="map">(.*?)</figure>', page, re.S)[1]
+    assert "walk to school" in drawn
+    assert "How often do you" not in drawn

@@ -122,6 +122,22 @@ def label_scores(reading: Reading, name: str, top: int) -> list[str]:
     return codes[::-1] if turned and not reading.merge else codes
 
 
+def find_unit(reading: Reading, name: str, top: int) -> float:
+    """Return what one step of an item is worth in the file, as half a point; 1 of anything else.
+
+    Examples
+    --------
+    >>> find_unit(Reading(categories=(("0", "0.5", "1"),)), "Q1", 2)
+    0.5
+    """
+    try:
+        values = [float(label.replace(",", ".")) for label in label_scores(reading, name, top)]
+    except ValueError:
+        return 1.0
+    unit = values[-1] / top
+    return unit if 0 < unit < 1 and values == [unit * score for score in range(top + 1)] else 1.0
+
+
 @dataclass(frozen=True)
 class PersonPoints:
     """The points of each person.
@@ -133,13 +149,19 @@ class PersonPoints:
     groups
         The columns of groups, such as the class.
     points, possible
-        The sum of the scores, and the most that the answered items could give.
+        The sum of the scores, and the most that the answered items could give; half points are
+        halves.
     """
 
     names: Sequence[str]
     groups: Mapping[str, Sequence[str]]
-    points: Sequence[int]
-    possible: Sequence[int]
+    points: Sequence[float]
+    possible: Sequence[float]
+
+    @property
+    def digits(self) -> int:
+        """Decimals that points have."""
+        return 0 if all(float(one).is_integer() for one in self.points) else 1
 
     @property
     def percent(self) -> list[float]:
@@ -150,12 +172,15 @@ class PersonPoints:
 
 def add_points(responses: Responses, names: Sequence[str] = ()) -> PersonPoints:
     """Add up the points of each person; ``names`` are shown in the place of ids."""
-    top = np.array(responses.steps)
-    points, possible = np.zeros((2, responses.n_persons), dtype=np.int64)
+    pairs = zip(responses.items, responses.steps, strict=True)
+    unit = np.array([find_unit(responses.reading, name, top) for name, top in pairs])
+    unit = unit.astype(np.int64) if (unit == 1).all() else unit
+    top = np.array(responses.steps) * unit
+    points, possible = np.zeros((2, responses.n_persons), dtype=unit.dtype)
     for start in range(0, responses.n_persons, BLOCK):
         rows = slice(start, min(start + BLOCK, responses.n_persons))
         block: Int8Array = responses.rows(rows.start, rows.stop)
-        points[rows] = np.where(block >= 0, block, 0).sum(axis=1)
+        points[rows] = np.where(block >= 0, block, 0) @ unit
         possible[rows] = (block >= 0) @ top
     numbers = [str(row + 1) for row in range(responses.n_persons)]
     ids = [*responses.persons] if responses.has_ids else numbers
@@ -169,8 +194,8 @@ class ChosenAnswer(NamedTuple):
     item: str
     chosen: str
     right: str
-    points: int | None
-    possible: int
+    points: float | None
+    possible: float
 
 
 def list_chosen(responses: Responses, row: int) -> list[ChosenAnswer]:
@@ -179,7 +204,8 @@ def list_chosen(responses: Responses, row: int) -> list[ChosenAnswer]:
     choices, listed = responses.choices, []
     columns = {name: n for n, name in enumerate(choices.items)} if choices else {}
     for name, score, top in zip(responses.items, scores, responses.steps, strict=True):
-        points = score if score >= 0 else None
+        unit = find_unit(responses.reading, name, top)
+        points = (score if unit == 1 else score * unit) if score >= 0 else None
         if choices and name in columns:
             options, right = choices.options[columns[name]], choices.right[columns[name]]
             code = int(choices.chosen[row, columns[name]])
@@ -188,5 +214,6 @@ def list_chosen(responses: Responses, row: int) -> list[ChosenAnswer]:
         else:
             key = ""
             chosen = label_scores(responses.reading, name, top)[score] if score >= 0 else ""
-        listed.append(ChosenAnswer(name, chosen, key, points, top))
+        possible = top if unit == 1 else top * unit
+        listed.append(ChosenAnswer(name, chosen, key, points, possible))
     return listed

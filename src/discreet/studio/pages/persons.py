@@ -98,7 +98,7 @@ class PersonSheet:
 
 def make_sheet(summary: CalibrationSummary, responses: Responses, number: int) -> PersonSheet:
     """Return what is printed about a person: answers as they were given, in order."""
-    answers = list_chosen(responses, number)
+    answers, digits = list_chosen(responses, number), summary.people.digits
     facts = {column.title: column.show(number) for column in list_people(summary, number + 1)[1:]}
     columns = [
         HtmlColumn(tell("question"), [one.item for one in answers]),
@@ -107,9 +107,9 @@ def make_sheet(summary: CalibrationSummary, responses: Responses, number: int) -
     if any(one.right for one in answers):
         columns.append(HtmlColumn(tell("right answer"), [one.right for one in answers]))
     if is_test(summary):
-        columns.append(HtmlColumn(tell("points"), [one.points for one in answers]))
+        columns.append(HtmlColumn(tell("points"), [one.points for one in answers], digits))
     if max(responses.steps) > 1 and is_test(summary):
-        columns.append(HtmlColumn(tell("of"), [one.possible for one in answers]))
+        columns.append(HtmlColumn(tell("of"), [one.possible for one in answers], digits))
     return PersonSheet(summary.people.names[number], facts, columns)
 
 

@@ -65,6 +65,9 @@ def show_report(request: Request) -> Response:
 def _list_values(work: Work, run: CalibrationRun, summary: CalibrationSummary) -> PlainDict:
     """Return what the report shows, as a page and as a file."""
     findings, study = list_findings(summary), summary.test.study
+    wright = study and map_persons(summary.estimate, study)
+    if wright:
+        wright = replace(wright, items=tuple(map(label_items(summary).__getitem__, wright.items)))
     return {
         **summary.values,
         "title": tell(run.job.title, file=work.title),
@@ -76,8 +79,8 @@ def _list_values(work: Work, run: CalibrationRun, summary: CalibrationSummary) -
         "checked": say_plainly(summary.values["checked"]),
         "columns": translate_heads(summary.values["columns"]),
         "kinds": {tag: tell.term(words) for tag, words in summary.values["kinds"].items()},
-        "wide_wright": study and draw_wright(map_persons(summary.estimate, study), wide=True),
-        "narrow_wright": summary.values["wright"],
+        "wide_wright": wright and draw_wright(wright, wide=True),
+        "narrow_wright": wright and draw_wright(wright),
         "links": None,
         "is_test": is_test(summary),
         "questions": list_questions(summary),
@@ -112,14 +115,21 @@ MOST_QUESTIONS = 60
 
 def is_test(summary: CalibrationSummary) -> bool:
     """Say whether the answers are those of a test, and not of a questionnaire."""
-    return not summary.estimate.has_steps or len(set(summary.estimate.steps)) > 1
+    has_halves = any("." in bar.label for item in summary.items for bar in item.bars[1:2])
+    return not summary.estimate.has_steps or len(set(summary.estimate.steps)) > 1 or has_halves
+
+
+def label_items(summary: CalibrationSummary) -> dict[str, str]:
+    """Return the short label of each item, by its name."""
+    names = [item.name for item in summary.items]
+    return dict(zip(names, shorten(names), strict=True))
 
 
 def list_questions(summary: CalibrationSummary) -> list[QuestionCard]:
     """Return the questions, those of a test from the hardest to the easiest."""
-    labels = shorten([item.name for item in summary.items])
+    labels = label_items(summary)
     cards = [
-        QuestionCard(item, number, labels[number], draw_bars(item), tell_bars(item))
+        QuestionCard(item, number, labels[item.name], draw_bars(item), tell_bars(item))
         for number, item in enumerate(summary.items)
     ]
     return sorted(cards, key=lambda card: card.item.share) if is_test(summary) else cards
@@ -130,9 +140,9 @@ def list_people(summary: CalibrationSummary, most: int = MOST_PERSONS) -> list[H
     people = summary.people
     columns = [HtmlColumn(tell("name"), people.names)]
     columns += [HtmlColumn(name, labels) for name, labels in people.groups.items()]
-    columns.append(HtmlColumn(tell("points"), people.points))
+    columns.append(HtmlColumn(tell("points"), people.points, people.digits))
     if is_test(summary):
-        columns.append(HtmlColumn(tell("of"), people.possible))
+        columns.append(HtmlColumn(tell("of"), people.possible, people.digits))
         columns.append(HtmlColumn(tell("per cent"), people.percent, 0))
     return [replace(column, values=column.values[:most]) for column in columns]
 
@@ -170,7 +180,7 @@ def judge_test(summary: CalibrationSummary) -> Judgement:
     if not is_class(summary):
         numbers[tell("reliability")] = say_reliability(reliability).partition(" ")[0]
         numbers[tell("to look at")] = tell.number(len(findings))
-    return Judgement(words, mood, numbers, _say_extremes(test))
+    return Judgement(words, mood, numbers, _say_extremes(summary))
 
 
 def _say_verdict(
@@ -234,11 +244,12 @@ ONE_SCALE = {
 }
 
 
-def _say_extremes(test: Diagnosis) -> str:
+def _say_extremes(summary: CalibrationSummary) -> str:
     """Name the extreme items, in words that fit a test or a questionnaire."""
-    found = summarise_items(test.estimate)
-    extremes = {"low": found.easiest, "high": found.hardest}
-    if test.estimate.has_steps and len(set(test.estimate.steps)) == 1:
+    found, labels = summarise_items(summary.estimate), label_items(summary)
+    ends = {"low": found.easiest, "high": found.hardest}
+    extremes = {end: labels.get(name, name) for end, name in ends.items()}
+    if not is_test(summary):
         return tell("Answered highest: {low}. Answered lowest: {high}.", **extremes)
     return tell("Hardest: {high}. Easiest: {low}.", **extremes)
 
