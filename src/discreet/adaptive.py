@@ -37,7 +37,7 @@ from discreet.persons.scoring import score_answers
 from discreet.results.calibrated import Calibration
 from discreet.results.chances import score_variances
 from discreet.scales.bank import Bank, shrink
-from discreet.tabular import Tabular
+from discreet.tabular import Columns, Tabular
 from discreet.text import name_some
 from discreet.types import BoolArray, FloatArray
 
@@ -388,7 +388,7 @@ class AdaptiveSession(Tabular):
         answers = np.array([[int(answer) for answer in self.right]])
         return Responses.from_array(answers, self.items, **words)
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One row per answer: item, difficulty (location), right, and ability and se after it."""
         return {
             "item": list(self.items),

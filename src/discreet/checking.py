@@ -23,6 +23,7 @@ from typing import (  # fmt: skip
     Any,
     Literal,
     SupportsIndex,
+    SupportsInt,
     TypeVar,
     Union,
     Unpack,
@@ -36,11 +37,16 @@ from discreet.errors import BadUsage, hide_passwords
 from discreet.names import name_id
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from discreet.types import FloatArray
 
 Called = TypeVar("Called", bound=Callable[..., Any])
-#: Returns an argument as it is declared, or raises :class:`_Wrong`; None takes anything.
-Rule = Callable[[Any], Any] | None
+#: Returns an argument as it is declared, or raises :class:`_Wrong`.
+Take = Callable[[Any], object]
+#: None takes anything.
+Rule = Take | None
 
 #: Characters of a wrong value that a message repeats.
 SHOWN = 60
@@ -76,7 +82,7 @@ def checked(called: Called) -> Called:
         return called
 
     @wraps(called)
-    def call(*arguments: Any, **keywords: Any) -> Any:
+    def call(*arguments: object, **keywords: object) -> object:
         import numpy as np  # here, because the command line loads this module and not always numpy
 
         names, _ = _list_rules(called)
@@ -109,7 +115,7 @@ def check_exports(names: PlainDict, exported: Iterable[str]) -> None:
             names[name] = checked(names[name])
 
 
-def _check(name: str, place: str, value: Any, rule: Callable[[Any], Any]) -> Any:
+def _check(name: str, place: str, value: object, rule: Take) -> object:
     try:
         return rule(value)
     except _Wrong as wrong:
@@ -122,7 +128,7 @@ def _check(name: str, place: str, value: Any, rule: Callable[[Any], Any]) -> Any
         ) from None
 
 
-def as_numbers(name: str, values: Any) -> FloatArray:
+def as_numbers(name: str, values: npt.ArrayLike | None) -> FloatArray:
     """Return numbers of any form as an array, or refuse what are none."""
     import numpy as np
 
@@ -151,7 +157,7 @@ def _list_rules(called: Callable[..., Any]) -> tuple[tuple[str, ...], dict[str, 
     return tuple(names), rules
 
 
-def _read_annotation(annotation: Any, scope: PlainDict) -> Any:
+def _read_annotation(annotation: object, scope: PlainDict) -> Any:
     """Return the type that an annotation of ours names; anything where only type checkers know."""
     if not isinstance(annotation, str):
         return object if annotation is Parameter.empty else annotation
@@ -192,12 +198,10 @@ def _find_rule(kind: Any) -> Rule:
     return _one(f"of the type {kind.__name__}", lambda value: isinstance(value, kind))
 
 
-def _one(
-    wanted: str, fits: Callable[[Any], bool], make: Callable[[Any], Any] = lambda value: value
-) -> Callable[[Any], Any]:
+def _one(wanted: str, fits: Callable[[Any], bool], make: Take = lambda value: value) -> Take:
     """Return the rule of a single value."""
 
-    def take(value: Any) -> Any:
+    def take(value: object) -> object:
         if not fits(value):
             raise _Wrong(value, wanted)
         return make(value)
@@ -205,7 +209,7 @@ def _one(
     return take
 
 
-def _any_of(kinds: tuple[Any, ...]) -> Rule:
+def _any_of(kinds: Sequence[object]) -> Rule:
     """Return the rule of a union; texts come last, because numbers may stand for names."""
     others = tuple(kind for kind in kinds if get_origin(kind) is not PathLike)
     if str in kinds and others != kinds:
@@ -216,7 +220,7 @@ def _any_of(kinds: tuple[Any, ...]) -> Rule:
     if None in rules:
         return None
 
-    def take(value: Any) -> Any:
+    def take(value: object) -> object:
         if value is None and is_optional:
             return None  # at once: it is what most arguments are
         refusals = []
@@ -234,7 +238,7 @@ def _any_of(kinds: tuple[Any, ...]) -> Rule:
 
 
 def _mapping_of(key: Rule, entry: Rule) -> Rule:
-    def take(value: Any) -> Any:
+    def take(value: object) -> object:
         if not isinstance(value, Mapping):
             raise _Wrong(value, "a mapping from names to values")
         return {
@@ -246,7 +250,7 @@ def _mapping_of(key: Rule, entry: Rule) -> Rule:
 
 
 def _list_of(entry: Rule) -> Rule:
-    def take(value: Any) -> Any:
+    def take(value: object) -> object:
         if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
             raise _Wrong(value, "a list")
         if entry is None:
@@ -258,7 +262,7 @@ def _list_of(entry: Rule) -> Rule:
 
 
 def _row_of(entries: list[Rule]) -> Rule:
-    def take(value: Any) -> Any:
+    def take(value: object) -> object:
         if not isinstance(value, list | tuple) or len(value) != len(entries):
             raise _Wrong(value, f"a list of {len(entries)} entries")
         pairs = enumerate(zip(entries, value, strict=True))
@@ -267,7 +271,7 @@ def _row_of(entries: list[Rule]) -> Rule:
     return take
 
 
-def _enter(rule: Rule, value: Any, location: str) -> Any:
+def _enter(rule: Rule, value: object, location: str) -> object:
     """Return an entry as it is declared, or say at which place another one stands."""
     try:
         return value if rule is None else rule(value)
@@ -275,40 +279,40 @@ def _enter(rule: Rule, value: Any, location: str) -> Any:
         raise _Wrong(wrong.value, wrong.wanted, location + wrong.place) from None
 
 
-def _is_integer(value: Any) -> bool:
+def _is_integer(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> bool:
     return _is_integer(value) or (isinstance(value, float) and value.is_integer())
 
 
-def _is_truth(value: Any) -> bool:
+def _is_truth(value: object) -> bool:
     return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")  # numpy's own
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, Number) and hasattr(value, "__float__") and not isinstance(value, bool)
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     if not isinstance(value, str):
         return _is_integer(value)
     return value.isascii() or not any("\ud800" <= sign <= "\udfff" for sign in value)
 
 
-def _is_path(value: Any) -> bool:
+def _is_path(value: object) -> bool:
     return isinstance(value, str | PathLike) and "\0" not in str(fspath(value))
 
 
-def _make_generator(seed: Any) -> Any:
+def _make_generator(seed: SupportsInt) -> np.random.Generator:
     import numpy as np
 
     return np.random.default_rng(int(seed))
 
 
 _WHOLE = _one("a whole number", _is_whole, int)
-_PLAIN: dict[Any, Rule] = {
+_PLAIN: dict[object, Rule] = {
     bool: _one("True or False (Python takes a text or a number for true)", _is_truth, bool),
     int: _WHOLE,
     SupportsIndex: _WHOLE,

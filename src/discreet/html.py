@@ -6,6 +6,7 @@ no network. Numbers that do not exist are shown as a dash.
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import __version__
 from discreet.choices import PlainMapping
-from discreet.text import PREVIEW_ROWS, minus
+from discreet.text import PREVIEW_ROWS, markdown_text, minus
 from discreet.words import ENGLISH
 
 if TYPE_CHECKING:
@@ -53,18 +54,18 @@ class HtmlColumn:
 @cache
 def _templates() -> Environment:
     """Everything that HTML is made from; loaded when the first table or page is asked for."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
+        autoescape=select_autoescape(disabled_extensions=["yaml"], default=True),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
     environment.globals |= {"cells": _cells, "tell": ENGLISH}
-    environment.filters["fill"] = fill
+    environment.filters |= {"fill": fill, "yaml": write_yaml}
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     return environment
 
@@ -88,6 +89,14 @@ def fill(pattern: str, rows: Iterable[tuple[str, ...]]) -> str:
     return Markup("".join(text % tuple(map(escape, row)) for row in rows))  # noqa: S704 - escaped
 
 
+def write_yaml(value: object) -> str:
+    """Write a number of YAML exactly, and a text as Markdown, which no reader takes for marks."""
+    if isinstance(value, str):
+        return "'" + markdown_text(value).replace("'", "''") + "'"
+    # Without a point YAML 1.1 reads 1e-06 as a text.
+    return re.sub(r"^(-?\d+)e", r"\1.0e", repr(value))
+
+
 def _cells(
     columns: Sequence[HtmlColumn],
     tags: Sequence[str] | None = None,
@@ -105,7 +114,7 @@ def _cells(
     return zip(*row_marks, *parts, strict=True)
 
 
-def _show(value: Any, digits: int) -> tuple[str, str]:
+def _show(value: object, digits: int) -> tuple[str, str]:
     """Return what a cell sorts by, if it holds a number, and what it shows."""
     if value is None or (isinstance(value, float) and not isfinite(value)):
         return "", "–"

@@ -74,7 +74,7 @@ def settle_names(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(str.__str__(name) for name in listed)
 
 
-def are_numbers(cells: Sequence[Any]) -> bool:
+def are_numbers(cells: Sequence[object]) -> bool:
     """Say whether these are names, and all of them were numbers."""
     return len(cells) > 0 and all(isinstance(cell, NumberName) for cell in cells)
 

@@ -28,6 +28,8 @@ from discreet.schema import SchemaError, make_checked, read_as
 if TYPE_CHECKING:  # results load NumPy; the command line, which shows help, does not
     import numpy as np
 
+    from discreet.types import Vector
+
 #: What a result is saved as, and what ``fit --out`` writes.
 FORMAT, CALIBRATION_FORMAT = "discreet-result", "discreet-calibration"
 VERSIONS = {FORMAT: 1, CALIBRATION_FORMAT: 1}
@@ -57,7 +59,7 @@ class Kept:
         """Say whether a result of the same kind would be saved as the same values."""
         if type(other) is not type(self):
             return NotImplemented
-        return self is other or bool(write_value(self) == write_value(other))
+        return self is other or write_value(self) == write_value(other)
 
     __hash__ = None  # type: ignore[assignment]  # equal by content, and content is large
 
@@ -70,7 +72,7 @@ class Kept:
         """
         from discreet import __version__
 
-        guarantee: Any = getattr(self, "guarantee", None)
+        guarantee = getattr(self, "guarantee", None)
         access = CONFIDENTIAL if self.from_answers else PUBLIC
         document = {
             "format": FORMAT,
@@ -117,13 +119,13 @@ def read_json(path: str | PathLike[str], *formats: str) -> PlainDict:
     return document
 
 
-def read_saved(path: str | PathLike[str]) -> Any:
+def read_saved(path: str | PathLike[str]) -> object:
     """Return what stands for the result in a file; of a calibration its estimate."""
     document = read_json(path, FORMAT, CALIBRATION_FORMAT)
     return document.get("result" if is_result(document) else "estimate")
 
 
-def make_result(path: str | PathLike[str], stored: Any) -> Any:
+def make_result(path: str | PathLike[str], stored: object) -> object:
     """Return the result that a file holds; its kind must be loaded, as must be those of its parts.
 
     :func:`discreet.load` loads them.
@@ -134,7 +136,7 @@ def make_result(path: str | PathLike[str], stored: Any) -> Any:
         raise BadResponses(f"{path} is damaged ({error}); save the result again") from error
 
 
-def read_value(stored: Any) -> Any:
+def read_value(stored: object) -> Any:
     """Return the value that :func:`write_value` wrote."""
     try:
         return _read(stored)
@@ -145,7 +147,7 @@ def read_value(stored: Any) -> Any:
 
 
 @cache
-def find_saved_kind(name: str) -> Any:
+def find_saved_kind(name: str) -> type:
     """Return the class that a file calls by its name, or refuse it."""
     kinds = list_kinds(Kept)
     if name not in kinds:
@@ -175,14 +177,14 @@ def _list_parts(kind: type) -> frozenset[type]:
     return frozenset(parts)
 
 
-def _list_classes(annotations: Iterable[Any]) -> set[type]:
+def _list_classes(annotations: Iterable[object]) -> set[type]:
     """Return the classes in annotations, also those inside of lists, mappings and unions."""
     listed = list(annotations)
     plain = {one for one in listed if isinstance(one, type) and not get_args(one)}
     return plain.union(*(_list_classes(get_args(one)) for one in listed))
 
 
-def is_result(document: Any) -> bool:
+def is_result(document: object) -> bool:
     """Say whether a JSON document is a saved result."""
     return isinstance(document, dict) and document.get("format") == FORMAT
 
@@ -193,7 +195,7 @@ def is_result(document: Any) -> bool:
 # a tuple, and an object with one name, the kind, for everything else.
 
 
-def write_value(value: Any) -> Any:
+def write_value(value: object) -> object:
     """Return what stands for a value in JSON."""
     import numpy as np
 
@@ -223,7 +225,7 @@ def write_value(value: Any) -> Any:
     )
 
 
-def _write_parts(value: Any) -> Any:
+def _write_parts(value: Any) -> object:
     """Return what a value of this library is made of."""
     if isinstance(value, Enum):
         return value.value
@@ -239,7 +241,7 @@ def _write_parts(value: Any) -> Any:
     return [write_value(one) for one in value.__getnewargs__()]
 
 
-def _write_cells(array: np.ndarray[Any, Any]) -> list[Any]:
+def _write_cells(array: Vector) -> list[object]:
     import numpy as np
 
     cells = array.ravel()
@@ -254,7 +256,7 @@ def _write_cells(array: np.ndarray[Any, Any]) -> list[Any]:
     ]
 
 
-def _read(stored: Any) -> Any:
+def _read(stored: object) -> Any:
     if isinstance(stored, list):
         return tuple(_read(one) for one in stored)
     if not isinstance(stored, dict):
@@ -263,7 +265,7 @@ def _read(stored: Any) -> Any:
     return _READERS[name](parts) if name in _READERS else _make(name, parts)
 
 
-def _make(name: str, parts: Any) -> Any:
+def _make(name: str, parts: object) -> object:
     kind = find_saved_kind(name)
     if isinstance(parts, dict):
         values = {key: _read(one) for key, one in parts.items()}
@@ -272,7 +274,7 @@ def _make(name: str, parts: Any) -> Any:
     return kind(*(_read(parts) if isinstance(parts, list) else [parts]))
 
 
-def _read_array(parts: list[Any]) -> np.ndarray[Any, Any]:
+def _read_array(parts: tuple[str, list[int], list[Any]]) -> Vector:
     import numpy as np
 
     name, shape, cells = parts
@@ -288,7 +290,7 @@ def _read_array(parts: list[Any]) -> np.ndarray[Any, Any]:
     return array.reshape(shape)
 
 
-def _read_random(state: Any) -> np.random.Generator:
+def _read_random(state: object) -> np.random.Generator:
     import numpy as np
 
     generator = np.random.Generator(np.random.PCG64())
@@ -296,7 +298,7 @@ def _read_random(state: Any) -> np.random.Generator:
     return generator
 
 
-_READERS: dict[str, Callable[[Any], Any]] = {
+_READERS: dict[str, Callable[[Any], object]] = {
     "float": lambda text: _NUMBERS[text],
     "id": name_id,
     "list": lambda parts: [_read(one) for one in parts],

@@ -17,14 +17,30 @@ from __future__ import annotations
 
 import math
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence, Sized
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import (  # fmt: skip
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 
 from discreet.choices import PlainDict, PlainMapping
+
+if TYPE_CHECKING:
+    from discreet.types import Vector
+
+Value = TypeVar("Value")
 
 #: Whole numbers of a document fit into 64 bits.
 LARGEST_INT = (1 << 63) - 1
@@ -47,7 +63,7 @@ class Within:
     low: float
     high: float
 
-    def complain(self, value: Any, _: Scope) -> str:
+    def complain(self, value: float, _: Scope) -> str:
         """Return what is wrong with a value; empty if nothing is."""
         if self.low <= value <= self.high:
             return ""
@@ -69,7 +85,7 @@ class Along:
     inner: str = ""
     may_be_empty: bool = False
 
-    def complain(self, value: Any, scope: Scope) -> str:
+    def complain(self, value: Collection[Sized] | None, scope: Scope) -> str:
         """Return what is wrong with a value; empty if nothing is."""
         if value is None or (self.may_be_empty and len(value) == 0):
             return ""
@@ -86,7 +102,7 @@ class Among:
 
     field: str
 
-    def complain(self, value: Any, scope: Scope) -> str:
+    def complain(self, value: object, scope: Scope) -> str:
         """Return what is wrong with a value; empty if nothing is."""
         names = scope.names(self.field)
         is_known = names is None or value in names
@@ -99,7 +115,7 @@ class AtLeast:
 
     entries: int
 
-    def complain(self, value: Any, _: Scope) -> str:
+    def complain(self, value: Sized, _: Scope) -> str:
         """Return what is wrong with a value; empty if nothing is."""
         return "" if len(value) >= self.entries else f"which has fewer than {self.entries}"
 
@@ -108,7 +124,7 @@ class AtLeast:
 class Distinct:
     """No entry occurs twice."""
 
-    def complain(self, value: Any, _: Scope) -> str:
+    def complain(self, value: Collection[Hashable], _: Scope) -> str:
         """Return what is wrong with a value; empty if nothing is."""
         return "" if len(set(value)) == len(value) else "in which an entry occurs twice"
 
@@ -117,7 +133,7 @@ class Distinct:
 class EqualLengths:
     """The columns of a table are equally long."""
 
-    def complain(self, value: Any, _: Scope) -> str:
+    def complain(self, value: Mapping[str, Sized], _: Scope) -> str:
         """Return what is wrong with a value; empty if nothing is."""
         is_table = len({len(column) for column in value.values()}) <= 1
         return "" if is_table else "whose columns are not equally long"
@@ -136,7 +152,7 @@ class Scope:
 
     def __init__(self, values: PlainMapping, outer: Scope | None = None) -> None:
         self.values, self._outer = dict(values), outer
-        self._names: dict[str, frozenset[Any]] = {}
+        self._names: dict[str, frozenset[Hashable]] = {}
 
     def find(self, name: str) -> Any:
         """Return a field by its name; None where there is none."""
@@ -149,7 +165,7 @@ class Scope:
         value = self.find(name)
         return value if value is None or isinstance(value, int) else len(value)
 
-    def names(self, name: str) -> frozenset[Any] | None:
+    def names(self, name: str) -> frozenset[Hashable] | None:
         """Return the entries of a field."""
         if name not in self.values and self._outer is not None:
             return self._outer.names(name)
@@ -158,7 +174,11 @@ class Scope:
         return self._names.get(name)
 
 
-def read_as(kind: Any, plain: Any, name: str, **context: Any) -> Any:
+@overload
+def read_as(kind: type[Value], plain: object, name: str, **context: object) -> Value: ...
+@overload
+def read_as(kind: object, plain: object, name: str, **context: object) -> Any: ...
+def read_as(kind: object, plain: object, name: str, **context: object) -> object:
     """Return a value of a declared type, made of plain values.
 
     Parameters
@@ -191,14 +211,19 @@ def read_as(kind: Any, plain: Any, name: str, **context: Any) -> Any:
 
 
 def read_fields(
-    kinds: PlainMapping, plain: Any, name: str, *, optional: Sequence[str] = (), **context: Any
+    kinds: PlainMapping,
+    plain: object,
+    name: str,
+    *,
+    optional: Sequence[str] = (),
+    **context: object,
 ) -> PlainDict:
     """Return the fields of an object that are declared one by one; all of them and no other."""
     return _read_fields(kinds, plain, name, Scope(context), optional)
 
 
 def _read_fields(
-    kinds: PlainMapping, plain: Any, location: str, outer: Scope, optional: Sequence[str]
+    kinds: PlainMapping, plain: object, location: str, outer: Scope, optional: Sequence[str]
 ) -> PlainDict:
     if not isinstance(plain, Mapping):
         raise _refuse(location, plain, "an object")
@@ -219,7 +244,7 @@ def _read_fields(
 # --- one type after the other -----------------------------------------------------------------
 
 
-def _read(declared: Any, plain: Any, location: str, scope: Scope) -> Any:
+def _read(declared: object, plain: object, location: str, scope: Scope) -> object:
     kind = _unwrap_alias(declared)
     origin = get_origin(kind)
     if origin is Annotated:
@@ -250,9 +275,9 @@ def _read(declared: Any, plain: Any, location: str, scope: Scope) -> Any:
     raise NotImplementedError(f"{location} is declared as {declared}, which documents cannot hold")
 
 
-def _unwrap_alias(kind: Any) -> Any:
+def _unwrap_alias(kind: object) -> Any:
     """Return what an alias of a type (``type Matrix[T] = ...``) stands for."""
-    alias = get_origin(kind) or kind
+    alias: Any = get_origin(kind) or kind
     if not hasattr(alias, "__value__"):
         return kind
     bound = dict(zip(alias.__type_params__, get_args(kind), strict=True))
@@ -262,7 +287,7 @@ def _unwrap_alias(kind: Any) -> Any:
     )
 
 
-def _read_union(kinds: tuple[Any, ...], plain: Any, location: str, scope: Scope) -> Any:
+def _read_union(kinds: Sequence[object], plain: object, location: str, scope: Scope) -> object:
     if plain is None and types.NoneType in kinds:
         return None
     others = [kind for kind in kinds if kind is not types.NoneType]
@@ -274,7 +299,7 @@ def _read_union(kinds: tuple[Any, ...], plain: Any, location: str, scope: Scope)
     raise SchemaError(f"{location} is {show_value(plain)}, which does not belong there")
 
 
-def _read_mapping(kind: Any, plain: Any, location: str, scope: Scope) -> dict[Any, Any]:
+def _read_mapping(kind: object, plain: object, location: str, scope: Scope) -> dict[object, object]:
     if not isinstance(plain, Mapping):
         raise _refuse(location, plain, "an object")
     of_names, of_values = get_args(kind)
@@ -287,12 +312,12 @@ def _read_mapping(kind: Any, plain: Any, location: str, scope: Scope) -> dict[An
 
 
 def _read_sequence(
-    origin: type, kinds: tuple[Any, ...], plain: Any, location: str, scope: Scope
-) -> Any:
+    origin: type, kinds: Sequence[object], plain: object, location: str, scope: Scope
+) -> list[object] | tuple[object, ...]:
     if not isinstance(plain, list | tuple):
         raise _refuse(location, plain, "a list")
-    make: Callable[..., Any] = list if origin is list else tuple
-    of_entries: Sequence[Any] = kinds
+    make = list if origin is list else tuple[object, ...]
+    of_entries = kinds
     if origin is not tuple or kinds[-1] is Ellipsis:
         if kinds[0] is Any:
             return make(plain)
@@ -303,7 +328,7 @@ def _read_sequence(
     return make(_read(kind, entry, f"{location}[{i}]", scope) for i, (kind, entry) in pairs)
 
 
-def _read_array(kind: Any, plain: Any, location: str) -> Any:
+def _read_array(kind: object, plain: object, location: str) -> Vector:
     """Return an array of the declared kind of numbers; null is NaN."""
     import numpy as np
 
@@ -322,13 +347,13 @@ def _read_array(kind: Any, plain: Any, location: str) -> Any:
         raise error if is_ours else SchemaError(f"{location} has rows of unequal length") from None
 
 
-def _map_leaves(read: Callable[[Any, str], Any], plain: Any, location: str) -> Any:
+def _map_leaves(read: Callable[[object, str], float], plain: object, location: str) -> object:
     if isinstance(plain, list | tuple):
         return [_map_leaves(read, entry, f"{location}[{i}]") for i, entry in enumerate(plain)]
     return read(plain, location)
 
 
-def _read_class(kind: type, plain: Any, location: str, scope: Scope) -> Any:
+def _read_class(kind: type, plain: object, location: str, scope: Scope) -> object:
     if isinstance(plain, kind):
         return plain
     if issubclass(kind, Enum):
@@ -343,7 +368,7 @@ def _read_class(kind: type, plain: Any, location: str, scope: Scope) -> Any:
     return make_checked(kind, _read_fields(hints, plain, location, scope, optional), location)
 
 
-def make_checked(kind: Any, values: PlainMapping, location: str) -> Any:
+def make_checked(kind: Callable[..., Value], values: PlainMapping, location: str) -> Value:
     """Return an object of a dataclass, or refuse fields that contradict each other."""
     try:
         instance = kind(**values)
@@ -356,7 +381,7 @@ def make_checked(kind: Any, values: PlainMapping, location: str) -> Any:
 
 
 @cache
-def list_dataclass_fields(kind: type[Any]) -> tuple[PlainDict, tuple[str, ...]]:
+def list_dataclass_fields(kind: type) -> tuple[PlainDict, tuple[str, ...]]:
     """Return the fields of a dataclass with their annotations, and which may be left out."""
     hints = get_type_hints(kind, include_extras=True)
     settable = {field.name: field for field in fields(kind) if field.init}
@@ -373,10 +398,10 @@ def list_dataclass_fields(kind: type[Any]) -> tuple[PlainDict, tuple[str, ...]]:
 # --- plain values -----------------------------------------------------------------------------
 
 
-def _expect(kind: type, words: str) -> Callable[[Any, str], Any]:
+def _expect(kind: type, words: str) -> Callable[[object, str], object]:
     """Return what reads values of one class, which messages call by these words."""
 
-    def read(plain: Any, location: str) -> Any:
+    def read(plain: object, location: str) -> object:
         if not isinstance(plain, kind):
             raise _refuse(location, plain, words)
         return plain
@@ -384,7 +409,7 @@ def _expect(kind: type, words: str) -> Callable[[Any, str], Any]:
     return read
 
 
-def _read_int(plain: Any, location: str) -> int:
+def _read_int(plain: object, location: str) -> int:
     if not isinstance(plain, int) or isinstance(plain, bool):
         raise _refuse(location, plain, "a whole number")
     if abs(plain) > LARGEST_INT:
@@ -392,7 +417,7 @@ def _read_int(plain: Any, location: str) -> int:
     return plain
 
 
-def _read_float(plain: Any, location: str) -> float:
+def _read_float(plain: object, location: str) -> float:
     """Return a number; null stands for NaN, for which JSON has no number."""
     if plain is None:
         return math.nan
@@ -401,7 +426,7 @@ def _read_float(plain: Any, location: str) -> float:
     return float(_read_int(plain, location)) if isinstance(plain, int) else plain
 
 
-def _read_str(plain: Any, location: str) -> str:
+def _read_str(plain: object, location: str) -> str:
     if not isinstance(plain, str):
         raise _refuse(location, plain, "a text")
     try:
@@ -411,7 +436,7 @@ def _read_str(plain: Any, location: str) -> str:
     return plain
 
 
-_PLAIN: dict[Any, Callable[[Any, str], Any]] = {
+_PLAIN: dict[object, Callable[[object, str], object]] = {
     bool: _expect(bool, "true or false"),
     int: _read_int,
     float: _read_float,
@@ -422,7 +447,7 @@ _PLAIN: dict[Any, Callable[[Any, str], Any]] = {
 }
 
 
-def _has_size(value: Any, depth: int, size: int) -> bool:
+def _has_size(value: Collection[Any], depth: int, size: int) -> bool:
     shape = getattr(value, "shape", None)
     if shape is not None:
         return len(shape) > depth and shape[depth] == size
@@ -431,11 +456,11 @@ def _has_size(value: Any, depth: int, size: int) -> bool:
     return len(value) == size
 
 
-def _refuse(location: str, plain: Any, expected: str) -> SchemaError:
+def _refuse(location: str, plain: object, expected: str) -> SchemaError:
     return SchemaError(f"{location} is {show_value(plain)}, not {expected}")
 
 
-def show_value(plain: Any) -> str:
+def show_value(plain: object) -> str:
     """Return a value as JSON would show it, cut where it is long."""
     if isinstance(plain, int) and abs(plain) > LARGEST_INT:
         return f"a number of {int(math.log10(abs(plain))) + 1:,} digits"

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+    from discreet.scales.reported import Scale
+    from discreet.types import Vector
+
 
 class _Brief(Repr):
     """Short lists whole, long ones by their beginning, arrays by their kind and shape."""
@@ -34,10 +37,10 @@ class _Brief(Repr):
         super().__init__()
         self.maxlevel, self.maxstring, self.maxother = 2, 60, 60
 
-    def repr_mappingproxy(self, mapping: Any, level: int) -> str:
+    def repr_mappingproxy(self, mapping: dict[object, object], level: int) -> str:
         return self.repr_dict(mapping, level)
 
-    def repr_ndarray(self, array: Any, _level: int) -> str:
+    def repr_ndarray(self, array: Vector, _level: int) -> str:
         return f"{array.dtype}{list(array.shape)}"
 
 
@@ -51,7 +54,7 @@ def brief_repr(result: Any) -> str:
     return " ".join(f"{type(result).__name__}({', '.join(held)})".split())
 
 
-def list_field_columns(result: Any, *names: str) -> dict[str, list[Any]]:
+def list_field_columns(result: object, *names: str) -> Columns:
     """Return fields of a result, arrays or tuples, as one plain list per column."""
     values_by_name = {name: getattr(result, name) for name in names}
     return {
@@ -140,7 +143,7 @@ class Tabular(Kept):
     def __contains__(self, key: object) -> bool:
         return key in next(iter(_list_cells(self.to_dict()).values()), [])
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         columns = _list_cells(self.to_dict())
         names = next(iter(columns.values()), [])
         text = str(key)  # names that were numbers are asked for by number too
@@ -219,7 +222,7 @@ class AnalysisTable(Tabular):
         """Return the first rows."""
         return replace(self, columns={name: cells[:rows] for name, cells in self.columns.items()})
 
-    def turn(self, scale: Any) -> AnalysisTable:
+    def turn(self, scale: Scale | None) -> AnalysisTable:
         """Return the table with its numbers on a reported scale too."""
         return self if scale is None else replace(self, columns=scale.add_to(self.columns))
 
@@ -244,7 +247,7 @@ def _count_rows(columns: PlainMapping) -> int:
     return max((len(one) if isinstance(one, list) else 1 for one in columns.values()), default=0)
 
 
-def text_table(columns: Mapping[str, Sequence[Any]]) -> list[str]:
+def text_table(columns: Mapping[str, Sequence[object]]) -> list[str]:
     """Return the lines of a table of plain text: its titles and its first rows."""
     texts = []
     for title, values in columns.items():
@@ -255,7 +258,7 @@ def text_table(columns: Mapping[str, Sequence[Any]]) -> list[str]:
     return ["  ".join(row).rstrip() for row in zip(*texts, strict=True)]
 
 
-def _text_cell(value: Any) -> str:
+def _text_cell(value: object) -> str:
     if value is None or (isinstance(value, float) and not isfinite(value)):
         return "-"
     if isinstance(value, float):

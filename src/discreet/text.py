@@ -141,14 +141,14 @@ def json_text(document: PlainMapping, *, ascii_only: bool = False) -> str:
     indentation of the standard library, which is pure Python.
     """
 
-    def dump(value: Any) -> str:
+    def dump(value: object) -> str:
         try:
             text = json.dumps(value, ensure_ascii=ascii_only, allow_nan=False)
         except ValueError:
             text = json.dumps(without_nan(value), ensure_ascii=ascii_only, allow_nan=False)
         return escape_json(text)
 
-    def lines(value: Any) -> str:
+    def lines(value: object) -> str:
         if isinstance(value, list) and value and isinstance(value[0], dict):
             return "[\n    " + ",\n    ".join(map(dump, value)) + "\n  ]"
         return dump(value)
@@ -157,7 +157,7 @@ def json_text(document: PlainMapping, *, ascii_only: bool = False) -> str:
     return f"{{\n{body}\n}}"
 
 
-def without_nan(value: Any) -> Any:
+def without_nan(value: object) -> object:
     """Return a copy in which numbers that are not finite are ``None``."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None

@@ -6,7 +6,6 @@ are also the reported numbers that ``--scale`` puts beside logits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -58,7 +57,7 @@ def stored_scale(calibration: Path) -> Scale | None:
     return read_document(file).scale
 
 
-def add_scaled(columns: Mapping[str, list[Any]], scale: Scale | None) -> Columns:
+def add_scaled(columns: Columns, scale: Scale | None) -> Columns:
     """Return a table with its columns on the scale too, where there is one."""
     return {**columns} if scale is None else scale.add_to(columns)
 

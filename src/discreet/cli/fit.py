@@ -194,7 +194,7 @@ def fit_ratings(
     file: str,
     options: RaterOptions,
     reading: ReadingOptions,
-    method: Any,
+    method: str,
     title: str,
     output: ResultOptions,
     anchors: Path | None = None,
@@ -226,7 +226,7 @@ def fit_ratings(
 
 
 def _estimate_severities(
-    file: str, options: RaterOptions, reading: ReadingOptions, method: Any, anchors: Any = None
+    file: str, options: RaterOptions, reading: ReadingOptions, method: str, anchors: object = None
 ) -> tuple[Ratings, Estimate]:
     from discreet.api.calibrating import fit
     from discreet.readers.ratings import read_ratings
@@ -238,7 +238,7 @@ def _estimate_severities(
         facets=options.facets,
         structure=options.structure,
         within=None if options.within == "none" else options.within,
-        method=method,
+        method=check_method(method),
         model=reading.model,
         anchors=anchors,
     )

@@ -216,7 +216,7 @@ def check_ledger(file: Path, *, bundles: Path, as_json: bool = False) -> None:
         for entry in ledger.releases()
         if entry.completed_at is not None and entry.number not in checked_releases
     ]
-    rows: dict[str, list[Any]] = {
+    rows: dict[str, list[object]] = {
         "bundle": [str(bundle.path) for bundle in checked],
         "release": [bundle.release for bundle in checked],
         "finding": [bundle.finding for bundle in checked],

@@ -193,7 +193,7 @@ def _print_comparison(
 
     say(f"{pair.first} less {pair.second}: {pair.difference:+.3f} logits (se {pair.se:.3f})")
     say()
-    columns: dict[str, list[Any]] = {
+    columns: dict[str, list[object]] = {
         "interval": ["of this pair alone", f"of all pairs of {kind.items} at once"],
         "lower": [pair.lower, every["lower"]],
         "upper": [pair.upper, every["upper"]],

@@ -19,7 +19,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from textwrap import fill
-from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -31,6 +31,9 @@ from discreet.errors import refuse_address
 from discreet.privacy.mechanisms import MECHANISMS, mechanisms_for
 from discreet.tables.options import READING_FIELDS
 from discreet.tabular import Columns
+
+if TYPE_CHECKING:
+    from typer._click import Context, HelpFormatter
 
 # Set before the libraries load: each reads its own variable, once.
 THREAD_VARIABLES = (
@@ -78,7 +81,7 @@ def _find_text(owner: str, name: str) -> OptionText:
     return text._replace(about=text.about.format(**known))
 
 
-def _declare(owner: str, name: str, hint: Any, default: Any, *, is_argument: bool) -> Any:
+def _declare(owner: str, name: str, hint: object, default: object, *, is_argument: bool) -> object:
     """Return the type of a parameter with what the parser and the help need to know of it."""
     if hint is typer.Context:
         return hint
@@ -191,7 +194,9 @@ REQUIRED, OPTIONS, COMMANDS = "Required", "Options", "Commands"
 
 
 def _write_panels(
-    formatter: Any, rows: Iterable[tuple[str, tuple[str, str]]], titles: Iterable[str] = ()
+    formatter: HelpFormatter,
+    rows: Iterable[tuple[str, tuple[str, str]]],
+    titles: Iterable[str] = (),
 ) -> None:
     """Write rows in a section for each title; the titles given here come first."""
     panels: dict[str, list[tuple[str, str]]] = {title: [] for title in titles}
@@ -203,7 +208,9 @@ def _write_panels(
                 formatter.write_dl(listed)
 
 
-def _list_options(command: Any, context: Any) -> list[tuple[str, tuple[str, str]]]:
+def _list_options(
+    command: TyperCommand | TyperGroup, context: Context
+) -> list[tuple[str, tuple[str, str]]]:
     """Return the help of every option that is not hidden, with the title of its panel."""
     rows = []
     for parameter in command.get_params(context):
@@ -214,7 +221,7 @@ def _list_options(command: Any, context: Any) -> list[tuple[str, tuple[str, str]
     return rows
 
 
-def _find_panel(named: Any) -> str | None:
+def _find_panel(named: object) -> str | None:
     panel = getattr(named, "rich_help_panel", None)
     return panel if isinstance(panel, str) else None  # typer has a placeholder for no panel
 
@@ -222,7 +229,7 @@ def _find_panel(named: Any) -> str | None:
 class PanelCommand(TyperCommand):
     """A command whose help lists options in panels."""
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
+    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the options, the required ones first."""
         _write_panels(formatter, _list_options(self, ctx), ("Arguments", REQUIRED))
 
@@ -230,12 +237,12 @@ class PanelCommand(TyperCommand):
 class PanelGroup(TyperGroup):
     """A family of commands whose help lists them in panels."""
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
+    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the options, then the commands."""
         _write_panels(formatter, _list_options(self, ctx))
         self.format_commands(ctx, formatter)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the commands that are not hidden."""
         commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         limit = formatter.width - 6 - max(map(len, commands))
@@ -331,7 +338,7 @@ def spread(function: Callable[..., None], *, is_root: bool = False) -> Callable[
 
 
 def _keyword(
-    owner: str, parameter: inspect.Parameter, hint: Any, *, is_argument: bool = False
+    owner: str, parameter: inspect.Parameter, hint: object, *, is_argument: bool = False
 ) -> inspect.Parameter:
     name, default = parameter.name, parameter.default
     declared = _declare(owner, name, hint, default, is_argument=is_argument)
@@ -355,7 +362,7 @@ def _options_of(group: type) -> dict[str, inspect.Parameter]:
     return options
 
 
-def _change_option(parameter: inspect.Parameter, **changes: Any) -> inspect.Parameter:
+def _change_option(parameter: inspect.Parameter, **changes: object) -> inspect.Parameter:
     """Return a parameter whose option has other settings; a panel that it has stays."""
     hint = parameter.annotation
     changed = copy(hint.__metadata__[0])

@@ -38,7 +38,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -77,7 +77,7 @@ class TableColumn:
     """One column of a table: its title and how its values are written."""
 
     title: str
-    values: Sequence[Any]
+    values: Sequence[object]
     digits: int | None = None
 
     @property
@@ -89,7 +89,7 @@ class TableColumn:
         """Return the first values as text."""
         return [self._write(value) for value in self.values[:limit]]
 
-    def _write(self, value: Any) -> str:
+    def _write(self, value: object) -> str:
         if value is None or (isinstance(value, float) and math.isnan(value)):
             return "-"
         if self.digits is not None:
@@ -235,7 +235,7 @@ TITLES |= {"scaled_difficulty": "scaled", "scaled_ability": "scaled", "scaled_se
 
 
 def print_columns(
-    columns: Mapping[str, Sequence[Any]],
+    columns: Mapping[str, Sequence[object]],
     names: Sequence[str],
     scaled_digits: int = 3,
     *,
@@ -254,7 +254,7 @@ def print_columns(
     )
 
 
-def list_rows(columns: Mapping[str, Sequence[Any]]) -> list[PlainDict]:
+def list_rows(columns: Mapping[str, Sequence[object]]) -> list[PlainDict]:
     """Return columns as rows, as JSON documents have them."""
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import typer
 
@@ -22,6 +22,7 @@ from discreet.cli.answers import (
     Limits,
     ReleaseLimits,
     ReleaseReading,
+    TableOptions,
     check_engine,
     list_words,
     open_source,
@@ -32,9 +33,13 @@ from discreet.errors import BadUsage
 from discreet.text import name_some
 
 if TYPE_CHECKING:
+    from discreet.privacy.ledger import AnyLedger
     from discreet.privacy.ledger.request import Request
     from discreet.publishing.bundle import Published
     from discreet.publishing.spec import ReleaseSpec
+
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +85,7 @@ TEXTS = {
 }
 
 
-def _list_stated(options: Any) -> PlainDict:
+def _list_stated(options: object) -> PlainDict:
     values = vars(options).items()
     return {name: value for name, value in values if value is not None and value is not False}
 
@@ -141,7 +146,12 @@ class DeliveryOptions:
         return {"out": self.out, "force": self.force}
 
     def release(
-        self, file: str, limits: Limits, spec: ReleaseSpec, ledger: Any, request: Request | None
+        self,
+        file: str,
+        limits: Limits,
+        spec: ReleaseSpec,
+        ledger: AnyLedger,
+        request: Request | None,
     ) -> None:
         """Release what was stated, or approved, and show it."""
         from discreet.publishing.delivery import DeliveryTerms, release_spec
@@ -211,7 +221,7 @@ def _name_groups(words: PlainDict) -> PlainDict:
 TOLD = ("lowest", "model")
 
 
-def state_reading(reading: Any) -> PlainDict:
+def state_reading(reading: TableOptions) -> PlainDict:
     """Return what the options state about reading, apart from what the item list is told."""
     words = list_words(reading) if isinstance(reading, ReleaseReading) else vars(reading)
     usual = vars(type(reading)())
@@ -220,7 +230,7 @@ def state_reading(reading: Any) -> PlainDict:
     return {**told, **({"reading": stated} if stated else {})}
 
 
-def need(option_value: Any, name: str) -> Any:
+def need(option_value: Value | None, name: str) -> Value:
     """Return an option's value, or say that it is missing."""
     if option_value is None:
         raise BadUsage(f"Missing option '{name}'. Only a release with --request can do without.")
@@ -264,7 +274,7 @@ def _find_stated(
     terms: RequestedTerms,
     study: ReleaseStudy | ComparisonStudy,
     reading: ReleaseReading | Columns,
-) -> tuple[ReleaseSpec, Any, Any]:
+) -> tuple[ReleaseSpec, AnyLedger, Request | None]:
     """Return what was stated or approved, its ledger and request; refuse another kind of data."""
     if (file := terms.request) is None:
         return state_release(terms, study, reading), need(terms.ledger, "--ledger"), None

@@ -37,6 +37,8 @@ from discreet.errors import BadUsage
 from discreet.tabular import Columns
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from discreet.answers.responses import Responses
     from discreet.choices import DesignName
     from discreet.planning.audit import AuditReport, Size
@@ -152,7 +154,7 @@ def _write_answers(path: Path, responses: Responses, suffix: str, layout: Layout
             writer.write_batch(batch)
 
 
-def _long_batches(responses: Responses) -> Iterator[Any]:
+def _long_batches(responses: Responses) -> Iterator[pa.RecordBatch]:
     import numpy as np
     import pyarrow as pa
 
@@ -166,7 +168,7 @@ def _long_batches(responses: Responses) -> Iterator[Any]:
         yield pa.record_batch([*columns, pa.array(rows[person, item])], schema=schema)
 
 
-def _wide_batches(responses: Responses) -> Iterator[Any]:
+def _wide_batches(responses: Responses) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     persons = pa.array(list(map(str, responses.persons)))

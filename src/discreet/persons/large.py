@@ -97,7 +97,7 @@ def sum_many(
     return by_item.T, by_person
 
 
-def _run(loop: Callable[..., Any], inputs: tuple[Any, ...], part: range) -> Any:
+def _run(loop: Callable[..., Any], inputs: tuple[object, ...], part: range) -> Any:
     return loop(part.start, part.stop, *inputs)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,7 @@ from discreet.errors import BadResponses, BadUsage, NotConverged
 from discreet.models.conditional import Patterns, group_patterns
 from discreet.results.chances import as_thresholds, count_item_steps, log_totals, score_moments
 from discreet.results.limits import ANDERSEN_LEVEL, ERRORS_LARGE
-from discreet.types import FloatArray, Int8Array, Int64Array
+from discreet.types import FloatArray, Int8Array, Int64Array, Vector
 
 #: Cells worked on at a time: 8 MB of float64.
 PIECE_CELLS = 1 << 20
@@ -97,7 +96,7 @@ def abilities(answers: npt.ArrayLike, difficulty: npt.ArrayLike) -> Abilities:
     return Abilities(ability[patterns.entry], se[patterns.entry])
 
 
-def _read_codes(matrix: npt.NDArray[Any], steps: Int64Array) -> Int64Array:
+def _read_codes(matrix: Vector, steps: Int64Array) -> Int64Array:
     """Return the categories of a table, -1 where an answer is missing."""
     answered = np.isin(matrix, np.arange(int(steps.max(initial=1)) + 1)) & (matrix <= steps)
     missing = (matrix == -1) | (matrix != matrix)

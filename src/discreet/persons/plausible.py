@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from discreet.models.conditional import Patterns
 from discreet.persons.measures import ROUNDS, TOL, estimate_prior, sum_pattern_rows
 from discreet.results.chances import count_item_steps, log_totals
 from discreet.tabular import Columns, Tabular, brief_repr
-from discreet.types import FloatArray, IndexArray, Int64Array
+from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array, Texts
 
 #: Half-width of the grid in standard deviations of all abilities.
 REACH = 6.5
@@ -84,8 +83,8 @@ class AbilityPosterior:
 
 
 def take_columns(
-    groups: PlainMapping, regress: str | Sequence[str] | Mapping[str, Sequence[Any]]
-) -> Mapping[str, Sequence[Any]]:
+    groups: PlainMapping, regress: str | Sequence[str] | Mapping[str, Sequence[object]]
+) -> Mapping[str, Sequence[object]]:
     """Return the columns of a regression: those given, or those of the answers by name."""
     if isinstance(regress, Mapping):
         return regress
@@ -100,7 +99,7 @@ def take_columns(
 
 
 def code_columns(
-    columns: Mapping[str, Sequence[Any]], n_persons: int
+    columns: Mapping[str, Sequence[object]], n_persons: int
 ) -> tuple[tuple[str, ...], FloatArray]:
     """Turn columns into terms of a regression: groups into zeros and ones, numbers as they are.
 
@@ -130,7 +129,7 @@ def code_columns(
     return tuple(terms), design
 
 
-def _code_column(name: str, labels: Any) -> Iterator[tuple[str, FloatArray]]:
+def _code_column(name: str, labels: Texts) -> Iterator[tuple[str, FloatArray]]:
     labelled = np.array([label not in UNKNOWN for label in labels], dtype=bool)
     levels = sorted(set(labels[labelled]), key=_by_number)
     if len(levels) + (not labelled.all()) < 2:
@@ -154,7 +153,7 @@ def _by_number(label: str) -> tuple[float, str]:
         return float("inf"), label
 
 
-def _read_numbers(name: str, labels: Any, labelled: Any) -> FloatArray:
+def _read_numbers(name: str, labels: Texts, labelled: BoolArray) -> FloatArray:
     """Return the column as numbers; unknown ones get the mean, and a term of their own."""
     values = np.zeros(len(labels))
     try:

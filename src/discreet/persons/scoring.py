@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -168,7 +168,7 @@ def score(
     method: ScoreMethod | None = None,
     prior: NormalPrior | None = None,
     plausible: int = 0,
-    regress: str | Sequence[str] | Mapping[str, Sequence[Any]] = (),
+    regress: str | Sequence[str] | Mapping[str, Sequence[object]] = (),
     rng: np.random.Generator | None = None,
 ) -> PersonScores:
     """Estimate the ability of every person, with the item difficulties held fixed.
@@ -353,7 +353,7 @@ def _check_draws(plausible: int, persons: int) -> None:
 def _solve_latent(
     patterns: Patterns,
     b: FloatArray,
-    columns: Mapping[str, Sequence[Any]],
+    columns: Mapping[str, Sequence[object]],
     plausible: int,
     rng: np.random.Generator | None,
     sample: SurveyDesign | None,

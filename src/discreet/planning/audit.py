@@ -30,12 +30,12 @@ from enum import StrEnum
 from fractions import Fraction
 from itertools import chain, combinations, islice
 from math import inf
-from typing import Any
 
 import numpy as np
 
 from discreet.answers.comparisons import Comparisons
 from discreet.answers.pack import store_codes
+from discreet.answers.protocol import Contributions
 from discreet.answers.responses import Responses
 from discreet.choices import Design
 from discreet.errors import BadUsage
@@ -123,7 +123,7 @@ class Domain:
     ``stretch`` begins with the change that leaves the same items answered, or objects compared.
     """
 
-    gather: Callable[[list[Contribution], Public], Any]
+    gather: Callable[[list[Contribution], Public], Contributions]
     stretch: Callable[[int, Public], Iterator[tuple[Contribution, Contribution]]]
     largest_size: Callable[[Public], int]
 
@@ -321,7 +321,7 @@ class _Stage:
         tried = [pair for size in sorted(sizes) for pair in self.stretch(size)]
         return max(tried, key=lambda pair: self.measure(pair, 1).reach)
 
-    def gather(self, people: list[Contribution]) -> Any:
+    def gather(self, people: list[Contribution]) -> Contributions:
         """Return a data set of these and of those who are always there."""
         return self.domain.gather([*self.others, *people], self.public)
 
@@ -551,7 +551,7 @@ def _strike(
         runs = min(runs, CRUDE_RUNS)
     measure = statistic.arrange if attack.is_crude else statistic.score
 
-    def repeat(data: Any) -> FloatArray:
+    def repeat(data: Contributions) -> FloatArray:
         measured = []
         for _ in range(runs):
             calibration = statistic.redraw(noise.source)

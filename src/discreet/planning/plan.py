@@ -16,7 +16,6 @@ from fractions import Fraction
 from functools import partial
 from math import ceil, exp, log, log10, sqrt
 from statistics import NormalDist
-from typing import Any
 
 from discreet.checking import checked
 from discreet.choices import NamedMechanism, PlainDict, PlannedDesign, Relation
@@ -49,7 +48,7 @@ GRID_POINTS = 10
 CLOSE = 1e-3
 
 #: The predicted error at a value of the quantity that is solved for.
-ErrorAt = Callable[[Any], float]
+ErrorAt = Callable[[float], float]
 
 
 def solve_persons(error_at: ErrorAt, target: float) -> int:

@@ -24,7 +24,7 @@ from html import escape
 from math import isfinite
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
@@ -57,7 +57,7 @@ from discreet.results.ranking import Strengths
 from discreet.results.thresholds import THRESHOLD_COLUMNS
 from discreet.tabular import Columns, brief_repr
 from discreet.text import show_probability, spreadsheet_cell
-from discreet.types import FloatArray
+from discreet.types import FloatArray, Vector
 from discreet.words import find_kind, speak, translate_record
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def noisy_bytes(release: Release, estimate: Estimate) -> bytes:
         "public": release.public.to_dict(),
         "settings": pack_values(release.settings),
     }
-    arrays: dict[str, np.ndarray[Any, Any]] = {
+    arrays: dict[str, Vector] = {
         name: np.array(json.dumps(values).encode()) for name, values in texts.items()
     }
     arrays |= {
@@ -109,7 +109,7 @@ def noisy_bytes(release: Release, estimate: Estimate) -> bytes:
     return file.getvalue()
 
 
-def _array_bytes(array: np.ndarray[Any, Any]) -> bytes:
+def _array_bytes(array: Vector) -> bytes:
     file = io.BytesIO()
     np.lib.format.write_array(file, array, version=(1, 0), allow_pickle=False)
     return file.getvalue()
@@ -388,7 +388,7 @@ def hash_source() -> str:
 
 
 #: Files of the library that are written by hand.
-SOURCES = (".py", ".html", ".css", ".js", ".toml", ".json", ".po", ".pot")
+SOURCES = (".py", ".html", ".css", ".js", ".toml", ".json", ".yaml", ".po", ".pot")
 
 
 def bundle_files(
@@ -497,7 +497,7 @@ def hash_content(content: str | bytes) -> str:
     return hashlib.sha256(as_bytes(content)).hexdigest()
 
 
-def table_text(columns: Mapping[str, list[Any]], names: Sequence[str]) -> str:
+def table_text(columns: Mapping[str, Sequence[object]], names: Sequence[str]) -> str:
     """Return these columns as CSV text, numbers rounded, what is not a number left blank."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -507,7 +507,7 @@ def table_text(columns: Mapping[str, list[Any]], names: Sequence[str]) -> str:
     return text.getvalue()
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.{DECIMALS}f}" if isfinite(value) else ""
     return str(spreadsheet_cell(value))

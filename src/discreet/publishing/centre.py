@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from os import PathLike
-from typing import Any
 
 from discreet.answers.residual_sums import CENTRE_BITS
 from discreet.choices import PlainMapping
@@ -27,7 +26,7 @@ RELEASED = mark("difficulties of an earlier release, which has a guarantee of it
 FARTHEST = 20.0
 
 
-def read_centre(centre: Any, items: Sequence[str]) -> tuple[tuple[int, ...], str]:
+def read_centre(centre: object, items: Sequence[str]) -> tuple[tuple[int, ...], str]:
     """Return the centre of every listed item in 1 / 1024 logits, and what it is; none for None."""
     if centre is None:
         return (), ""
@@ -47,12 +46,12 @@ def read_centre(centre: Any, items: Sequence[str]) -> tuple[tuple[int, ...], str
     return _round(dict(zip(known.items, known.difficulty.tolist(), strict=True)), items), RELEASED
 
 
-def open_centre(centre: Any) -> Any:
+def open_centre(centre: object) -> object:
     """Return the release in a folder; whatever else it is as it is."""
     return read_release(centre) if isinstance(centre, str | PathLike) else centre
 
 
-def list_centred(centre: Any) -> list[str]:
+def list_centred(centre: object) -> list[str]:
     """Return the items that a centre has difficulties of."""
     if isinstance(centre, Mapping):
         return [str(item) for item in centre]

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, Unpack, cast
+from typing import Unpack, cast
 
 from discreet.answers.comparisons import Comparisons
 from discreet.answers.protocol import Answers, Contributions
@@ -95,7 +95,7 @@ class DataSource:
         How answers were read that were read already; None where nobody knows.
     """
 
-    data: Any
+    data: object
     engine: str = "auto"
     resources: Resources | None = None
     progress: Callable[[Progress], None] | None = None
@@ -454,7 +454,7 @@ def explain_resuming(book: Ledger, entry: LedgerEntry) -> str:
 def resume_release(
     ledger: AnyLedger,
     release: int | str,
-    data: Any = None,
+    data: object = None,
     *,
     out: str | PathLike[str] | None = None,
     force: bool = False,

@@ -175,7 +175,7 @@ def read_word_file(path: Path) -> PlainDict:
     return dict(_write_dates(words))
 
 
-def _write_dates(value: Any) -> Any:
+def _write_dates(value: object) -> Any:
     """Return values with dates, which TOML may have without quotes, as text."""
     if isinstance(value, dict):
         return {name: _write_dates(part) for name, part in value.items()}

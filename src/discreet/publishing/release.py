@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any, TypedDict, Unpack, cast
+from typing import TypedDict, Unpack, cast
 
 from discreet.answers.comparisons import Comparisons
 from discreet.answers.protocol import Answers
@@ -65,7 +65,7 @@ from discreet.words import KINDS
 
 
 def release(
-    source: Any,
+    source: object,
     budget: Budget | None = None,
     *,
     items: Items,
@@ -79,7 +79,7 @@ def release(
     max_answers: int | None = None,
     persons: int | Iterable[object] | None = None,
     mechanism: AnswerMechanism | CompleteMechanism = "auto",
-    centre: Any = None,
+    centre: object = None,
     groups: Groups | None = None,
     reference: str | None = None,
     estimator: Estimator = "noise-aware",
@@ -213,28 +213,33 @@ def release(
     return release_spec(DataSource(source, engine), spec, terms)
 
 
+class GroupListedWords(ListedWords, total=False):
+    """Keywords that releases about groups share with :func:`release`."""
+
+    epsilon: float | None
+    delta: float | None
+    neighbours: Relation | None
+    persons: int | None
+    ledger: AnyLedger | None
+    population: str
+    looked: bool
+    engine: Engine
+    noise: Noise | None
+    out: str | PathLike[str] | None
+    force: bool
+
+
 def release_dif(
-    source: Any,
+    source: object,
     budget: Budget | None = None,
     *,
     groups: Groups,
     items: Items,
     reference: str | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    neighbours: Relation | None = None,
     design: Design = "unknown",
     max_answers: int | None = None,
-    persons: int | None = None,
-    centre: Any = None,
-    ledger: AnyLedger | None = None,
-    population: str = EVERYONE,
-    looked: bool = False,
-    engine: Engine = "memory",
-    noise: Noise | None = None,
-    out: str | PathLike[str] | None = None,
-    force: bool = False,
-    **reading: Unpack[ListedWords],
+    centre: object = None,
+    **words: Unpack[GroupListedWords],
 ) -> PrivateDif:
     """Release which items are harder for one group than for another, under differential privacy.
 
@@ -259,9 +264,9 @@ def release_dif(
     --------
     >>> import numpy as np
     >>> import discreet
-    >>> X = np.random.default_rng(1).integers(0, 2, (400, 3))
+    >>> X = np.random.default_rng(1).integers(0, 2, (4000, 3))
     >>> answers = discreet.Responses.from_array(X, items=["a", "b", "c"])
-    >>> language = ["de", "fr"] * 200
+    >>> language = ["de", "fr"] * 2000
     >>> answers = discreet.Responses(
     ...     answers.items, answers.persons, answers.store, {"language": language}
     ... )
@@ -271,45 +276,32 @@ def release_dif(
     >>> dif.reference, dif.groups, dif.difference.shape
     ('de', ('fr',), (3, 1))
     """
-    spec = make_spec(
-        make_budget(budget, epsilon, delta, neighbours),
+    words.setdefault("engine", "memory")
+    released = release(
+        source,
+        budget,
         items=items,
         design=design,
         max_answers=max_answers,
-        persons=persons,
         mechanism="residuals",
         centre=centre,
         groups=groups,
         reference=reference,
-        population=population,
-        looked=looked,
-        reading=reading,
+        **words,
     )
-    terms = DeliveryTerms(ledger, noise or ExactNoise(), out, force)
-    return release_spec(DataSource(source, engine), spec, terms).compare_groups()
+    return released.compare_groups()
 
 
 def release_means(
-    source: Any,
-    calibration: Any,
+    source: object,
+    calibration: object,
     budget: Budget | None = None,
     *,
     groups: Groups,
     least: int = 100,
     items: Items | None = None,
     forms: Forms | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    neighbours: Relation | None = None,
-    persons: int | None = None,
-    ledger: AnyLedger | None = None,
-    population: str = EVERYONE,
-    looked: bool = False,
-    engine: Engine = "memory",
-    noise: Noise | None = None,
-    out: str | PathLike[str] | None = None,
-    force: bool = False,
-    **reading: Unpack[ListedWords],
+    **words: Unpack[GroupListedWords],
 ) -> PrivateMeans:
     """Release mean abilities of groups around published difficulties, with a privacy guarantee.
 
@@ -339,10 +331,10 @@ def release_means(
     --------
     >>> import numpy as np
     >>> import discreet
-    >>> X = np.random.default_rng(1).integers(0, 2, (400, 3))
+    >>> X = np.random.default_rng(1).integers(0, 2, (4000, 3))
     >>> answers = discreet.Responses.from_array(X, items=["a", "b", "c"])
     >>> answers = discreet.Responses(
-    ...     answers.items, answers.persons, answers.store, {"school": ["x", "y"] * 200}
+    ...     answers.items, answers.persons, answers.store, {"school": ["x", "y"] * 2000}
     ... )
     >>> published = {"a": -0.5, "b": 0.0, "c": 0.5}
     >>> means = discreet.release_means(
@@ -351,21 +343,13 @@ def release_means(
     >>> means.groups, means.mean.shape
     (('x', 'y'), (2,))
     """
-    spec = make_spec(
-        make_budget(budget, epsilon, delta, neighbours),
-        **word_means(calibration, groups, items=items, least=least),
-        forms=forms,
-        persons=persons,
-        population=population,
-        looked=looked,
-        reading=reading,
-    )
-    terms = DeliveryTerms(ledger, noise or ExactNoise(), out, force)
-    return release_spec(DataSource(source, engine), spec, terms).measure_groups()
+    words.setdefault("engine", "memory")
+    means = word_means(calibration, groups, items=items, least=least)
+    return release(source, budget, forms=forms, **means, **words).measure_groups()
 
 
 def release_comparisons(
-    data: Comparisons | str | PathLike[str] | Any,
+    data: object,
     budget: Budget | None = None,
     *,
     items: Sequence[str],
@@ -462,7 +446,7 @@ class ProposedWords(TypedDict, total=False):
     max_answers: int | None
     persons: int | None
     mechanism: AnswerMechanism | ComparisonMechanism
-    centre: Any
+    centre: object
     estimator: Estimator
     population: str
     about: About
@@ -524,7 +508,7 @@ def propose(
 
 
 def release_request(
-    source: Any,
+    source: object,
     request: Request | str | PathLike[str],
     *,
     ledger: AnyLedger | None = None,

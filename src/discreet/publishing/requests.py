@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from discreet.choices import PlainMapping
 from discreet.errors import BadUsage
@@ -29,7 +28,7 @@ def describe_request(request: Request) -> dict[str, list[str]]:
     return {**{name: lines for name, lines in fields.items() if lines}, "sha256": [request.digest]}
 
 
-def _count_steps(steps: Any) -> str:
+def _count_steps(steps: object) -> str:
     if isinstance(steps, bool) or not isinstance(steps, int):
         raise TypeError(f"{steps!r} is no number of steps")
     return "" if steps == 1 else f" ({steps} steps)"
@@ -65,7 +64,7 @@ def _list_texts(texts: PlainMapping) -> list[str]:
     return lines
 
 
-def _show_inside(value: Any) -> str:
+def _show_inside(value: object) -> str:
     """Return any value in one line: a text in quotes, so that it is taken for nothing else."""
     if isinstance(value, Mapping):
         if value.keys() == {"decimal"}:
@@ -77,7 +76,7 @@ def _show_inside(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _quote(name: Any) -> str:
+def _quote(name: object) -> str:
     """Return a name of a list; in quotes where it could be taken for more than one name.
 
     Examples

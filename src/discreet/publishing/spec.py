@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from operator import index
 from os import PathLike
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import SupportsIndex, cast, get_args
 
 from discreet.answers.survey import RAKED
 from discreet.checking import check_arguments
@@ -181,7 +181,7 @@ def make_spec(
     about: About = None,
     audit: AuditSource | None = None,
     looked: bool = False,
-    centre: Any = None,
+    centre: object = None,
     groups: Groups | None = None,
     reference: str | None = None,
     reading: Words | None = None,
@@ -225,7 +225,7 @@ def make_spec(
 
 
 def word_means(
-    calibration: Any, groups: Groups, *, items: Items | None = None, least: int = 100
+    calibration: object, groups: Groups, *, items: Items | None = None, least: int = 100
 ) -> PlainDict:
     """Return the words of a release of group means around a calibration."""
     calibration = open_centre(calibration)
@@ -334,7 +334,7 @@ def read_request(
     return ReleaseSpec.from_dict(proposal.body), book, proposal
 
 
-def _list_items(items: Any, kind: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+def _list_items(items: object, kind: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """Return the names of listed items, and how many steps each has."""
     if isinstance(items, PathLike):
         items = read_items(Path(items)) if kind == "answers" else read_list(Path(items))
@@ -349,22 +349,17 @@ def _list_items(items: Any, kind: str) -> tuple[tuple[str, ...], tuple[int, ...]
     return names, steps
 
 
-def _read_persons(persons: Any, kind: str) -> tuple[int | None, tuple[str, ...]]:
+def _read_persons(persons: object, kind: str) -> tuple[int | None, tuple[str, ...]]:
     """Return the stated number of persons, and their ids where those were listed."""
     if persons is None:
         return None, ()
     if isinstance(persons, Iterable) and not isinstance(persons, str):
         roster = tuple(map(str, persons))
         return len(roster), roster
-    try:
-        if isinstance(persons, bool):
-            raise TypeError
+    if isinstance(persons, SupportsIndex) and not isinstance(persons, bool):
         return index(persons), ()
-    except TypeError:
-        word = KINDS[kind].persons
-        raise BadUsage(
-            f"{word} must be a whole number or a list of ids, found {persons!r}"
-        ) from None
+    word = KINDS[kind].persons
+    raise BadUsage(f"{word} must be a whole number or a list of ids, found {persons!r}")
 
 
 def _check_model(model: str, *, has_steps: bool) -> ScaleModel:
@@ -379,7 +374,7 @@ def _check_model(model: str, *, has_steps: bool) -> ScaleModel:
     return "rating-scale" if model == "rating-scale" else "partial-credit"
 
 
-def _list_forms(forms: Any) -> tuple[tuple[str, ...], ...]:
+def _list_forms(forms: object) -> tuple[tuple[str, ...], ...]:
     if forms is None:
         return ()
     if isinstance(forms, PathLike):
@@ -470,7 +465,7 @@ def _pack_reading(public: Public, words: Words) -> PlainDict:
 
 def _state_reading(public: Public, words: Words) -> PlainDict:
     """Return the keywords that differ from their defaults, each in its one form."""
-    unsaid: tuple[Any, ...] = (None, "", [], {}, ())
+    unsaid: tuple[object, ...] = (None, "", [], {}, ())
     said = {name: value for name, value in words.items() if value not in unsaid}
     if public.kind == "comparisons":
         defaults = _DEFAULTS[public.kind]

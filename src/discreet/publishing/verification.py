@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -59,6 +59,7 @@ from discreet.schema import (
     show_value,
 )
 from discreet.text import spreadsheet_cell
+from discreet.types import FloatArray
 from discreet.words import KINDS, find_kind
 
 
@@ -560,7 +561,7 @@ def _read_thresholds(folder: Path, items: Sequence[str], steps: Sequence[int]) -
     return Thresholds(value, se, status)
 
 
-def _numbers(cells: tuple[str, ...]) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _numbers(cells: tuple[str, ...]) -> FloatArray:
     values = np.array([float(cell) if cell else np.nan for cell in cells])
     if np.isinf(values).any():
         raise ValueError("the table holds an infinite number")

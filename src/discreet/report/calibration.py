@@ -11,7 +11,6 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from discreet import __version__
 from discreet.answers.responses import Responses
@@ -201,7 +200,7 @@ def _check_rows(document: PlainMapping, estimate: Estimate) -> None:
             raise SchemaError(f"its estimate says otherwise than {place}")
 
 
-def _list_leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+def _list_leaves(value: object, place: str = "") -> Iterator[tuple[str, object]]:
     """Yield the plain values of a document, each with its place."""
     if isinstance(value, dict):
         for name, part in value.items():

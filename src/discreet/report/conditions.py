@@ -7,7 +7,6 @@ person, what is promised to several, how the data was read, what had to be chose
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from discreet.choices import PlainMapping
 from discreet.privacy.accounting import bound_group
@@ -62,7 +61,7 @@ def explain_reading(record: PlainMapping) -> str:
     return tell.of(kind, "The {answers} were read as stated: {how}.", how="; ".join(stated))
 
 
-def _show_stated(value: Any) -> str:
+def _show_stated(value: object) -> str:
     if isinstance(value, Mapping):  # of columns, "*" of all others
         parts = {name: _show_stated(one) for name, one in value.items()}
         return ", ".join(one if name == "*" else f"{name}: {one}" for name, one in parts.items())

@@ -14,7 +14,6 @@ from dataclasses import dataclass, fields, replace
 from math import isfinite
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from discreet.answers.responses import Responses
 from discreet.atomic import staged, write_text
@@ -42,7 +41,7 @@ from discreet.report.findings import (
 from discreet.results.calibrated import Calibration, as_estimate
 from discreet.results.estimate import Estimate
 from discreet.results.limits import ANDERSEN_LEVEL
-from discreet.tabular import AnalysisTable, Tabular
+from discreet.tabular import AnalysisTable, Columns, Tabular
 
 HOLDS, UNTESTED, TOO_FEW = "holds", "not tested", "too few persons"
 #: Verdicts where there is no finding; the others are words of its severity.
@@ -113,7 +112,7 @@ class ModelCheck(Tabular):
     study: Study
     tests: tuple[ModelTest, ...]
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One row per test."""
         return {
             field.name: [getattr(test, field.name) for test in self.tests]
@@ -428,7 +427,7 @@ class FitChange(Tabular):
     before: tuple[int | float | None, ...]
     after: tuple[int | float | None, ...]
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> Columns:
         """One list per column."""
         return {name: list(getattr(self, name)) for name in ("name", "before", "after")}
 

@@ -16,7 +16,7 @@ from io import BytesIO
 from math import isfinite, isnan
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from discreet import __version__
 from discreet.atomic import staged
@@ -24,7 +24,7 @@ from discreet.choices import PlainDict
 from discreet.errors import BadUsage, MissingExtra
 from discreet.results.estimate import Estimate
 from discreet.scales.reported import Scale
-from discreet.tabular import AnalysisTable, Tabular
+from discreet.tabular import AnalysisTable, Columns, Tabular
 from discreet.text import spreadsheet_cell
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def write_table(path: str | PathLike[str], result: Tabular) -> None:
         pq.write_table(pa.table(columns), stage / target.name)
 
 
-def write_csv(target: Path, columns: dict[str, list[Any]]) -> None:
+def write_csv(target: Path, columns: Columns) -> None:
     """Write columns, usually on a stage; what is NaN or None becomes an empty cell."""
     with target.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -60,7 +60,7 @@ def write_csv(target: Path, columns: dict[str, list[Any]]) -> None:
             )
 
 
-def _is_nan(value: Any) -> bool:
+def _is_nan(value: object) -> bool:
     return isinstance(value, float) and isnan(value)
 
 
@@ -146,7 +146,7 @@ def _write_sheet(sheet: Worksheet, table: AnalysisTable, heading: Format, guarde
     sheet.autofilter(0, 0, min(table.rows, MOST_ROWS), len(table.columns) - 1)
 
 
-def _width(name: str, values: Sequence[Any]) -> int:
+def _width(name: str, values: Sequence[object]) -> int:
     words = [len(value) for value in values[:LOOKED_AT] if isinstance(value, str)]
     return min(max(len(name) + 3, 8, *(words or [0])), WIDEST)
 

@@ -8,15 +8,15 @@ it must not be passed on. And a page with a sheet for each item, for those who w
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from discreet import __version__
-from discreet.choices import PlainDict
+from discreet.choices import PlainDict, PlainMapping
 from discreet.errors import BadUsage
 from discreet.html import HtmlColumn, write_page
 from discreet.items.curves import observed_curve, threshold_rows, worst_curves
@@ -41,7 +41,7 @@ from discreet.report.sheet import Sheet
 from discreet.results.estimate import Estimate
 from discreet.results.thresholds import THRESHOLD_COLUMNS
 from discreet.scales.reported import Scale
-from discreet.tabular import AnalysisTable
+from discreet.tabular import AnalysisTable, Columns
 from discreet.text import count_of, isolate, minus
 
 
@@ -442,7 +442,7 @@ def _item_table(test: Diagnosis, scale: Scale | None) -> PlainDict:
     return {"columns": html_columns, "kinds": kinds, "tags": tags}
 
 
-def _average_answers(columns: Mapping[str, Sequence[Any]]) -> HtmlColumn:
+def _average_answers(columns: PlainMapping) -> HtmlColumn:
     """Show which share of the answers was right; with steps the mean score."""
     has_steps = "score" in columns
     times, total = (1, columns["score"]) if has_steps else (100, columns["right"])
@@ -450,7 +450,11 @@ def _average_answers(columns: Mapping[str, Sequence[Any]]) -> HtmlColumn:
     return HtmlColumn("mean score", means, 2) if has_steps else HtmlColumn("% right", means, 1)
 
 
-def _make_columns(columns: Mapping[str, Sequence[Any]], *shown: Any) -> list[HtmlColumn]:
+#: A column, its title and, where need be, its digits and what it means.
+Shown = tuple[str, str] | tuple[str, str, int] | tuple[str, str, int, str]
+
+
+def _make_columns(columns: Columns, *shown: Shown) -> list[HtmlColumn]:
     """Return columns by name, each with a title and, where it has them, digits and a meaning."""
     return [HtmlColumn(title, columns[name], *more) for name, title, *more in shown]
 
@@ -606,7 +610,7 @@ def _list_facts(test: Diagnosis, numbers: PaperTable, index: int) -> dict[str, s
     }
 
 
-def _select_rows(test: Diagnosis, name: str, item: str) -> list[Any]:
+def _select_rows(test: Diagnosis, name: str, item: str) -> list[HtmlColumn]:
     """Return the columns of a table for one item; empty where it has no rows."""
     table = test.tables.get(name)
     if table is None:

@@ -10,20 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from unicodedata import normalize
 
 from discreet.choices import PlainDict, PlainMapping
-from discreet.html import HtmlColumn, write_page
+from discreet.html import HtmlColumn, render, write_page
 from discreet.items.curves import threshold_rows
-from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms.group_means import NAME as MEANS
 from discreet.report import conditions, statement
 from discreet.report.drawings import draw_difficulties, draw_thresholds
 from discreet.report.pictures import difficulty_rows, summarise_items
 from discreet.results.estimate import Estimate
 from discreet.scales.ranks import ItemOrder, find_standing, list_groups, say_extremes, show_ranks
-from discreet.text import markdown_text, show_probability
+from discreet.tabular import Columns
+from discreet.text import show_probability
 from discreet.words import Language, find_kind, mark, speak, translate_record
 
 
@@ -33,7 +32,7 @@ class GroupSection:
 
     title: str
     notes: list[str]
-    columns: Mapping[str, list[Any]]
+    columns: Mapping[str, list[object]]
 
 
 def write_public_page(
@@ -134,7 +133,7 @@ def _describe_standing(standing: ItemOrder | None, record: PlainMapping) -> Plai
     }
 
 
-def _list_neighbours(neighbours: Mapping[str, list[Any]], tell: Language) -> list[HtmlColumn]:
+def _list_neighbours(neighbours: Columns, tell: Language) -> list[HtmlColumn]:
     chances = [show_probability(one, tell) for one in neighbours["probability"]]
     verdicts = [tell("yes") if one else tell("no") for one in neighbours["told_apart"]]
     return [
@@ -240,20 +239,6 @@ def _name_model(record: PlainMapping) -> str:
 
 
 #: What the promise compares, in the words of the registry.
-METRICS = {
-    Neighbours.REPLACE_ONE: "change-one distance: one {person}'s {answers} differ, the number of "
-    "{person}s is public",
-    Neighbours.ADD_REMOVE: "symmetric distance: one {person} is added or removed",
-}
-
-#: What only the steward knows, in the draft for the registry.
-BLANK = "TO FILL IN"
-#: The registry takes dates only; its own template has this one for a date to fill in.
-NO_DATE = "1900-01-01"
-LIMIT = "The ledger's limit on one person, for all releases together, is epsilon"
-SECTORS = "Technology, Healthcare, Education, Government, Energy or Finance"
-
-
 def write_registry_entry(record: PlainMapping) -> str:
     """Return the YAML draft for a release, from its privacy record; the registry is in English.
 
@@ -261,29 +246,27 @@ def write_registry_entry(record: PlainMapping) -> str:
     a status that the registry refuses.
     """
     record = translate_record(record, "en")
-    is_private, has_steps = record["guarantee"]["is_private"], conditions.has_step_items(record)
-    entry = {
-        "url_slug": _make_slug(record.get("identity", {})),
-        "status": "Draft" if is_private else "NOT PRIVATE: not to be registered",
-        "tier": 3,
-        "deployment": {
-            "basic": _describe_product(record),
-            "dp_variant": {
-                "variant_name": "Approximate DP" if record["guarantee"]["delta"] else "Pure DP",
-                "data_domain": STEPPED if has_steps else find_kind(record).domain,
-                "unprotected_quantities": ", ".join(statement.list_unprotected(record)),
-            },
-            "privacy_loss": _describe_loss(record),
-            "deployment_model": _describe_model(record),
-            "accounting": {
-                "post_processing": f"Estimation of {_name_numbers(record)} from the noisy values",
-                "composition": _find_point(record, "Releases together"),
-            },
-            "implementation": _describe_implementation(record),
-            "administrative": _describe_authors(record),
+    identity, guarantee = record.get("identity", {}), record["guarantee"]
+    return render(
+        "registry.yaml",
+        {
+            "record": record,
+            "guarantee": guarantee,
+            "identity": identity,
+            "kind": find_kind(record),
+            "slug": _make_slug(identity),
+            "points": statement.list_nist_points(record),
+            "has_steps": conditions.has_step_items(record),
+            "has_errors": statement.has_errors(record),
+            "is_means": record["mechanism"] == MEANS,
+            "published": statement.say_published(record).removesuffix("."),
+            "unprotected": ", ".join(statement.list_unprotected(record)),
+            "unit": " ".join(conditions.explain_unit(record)),
+            "choices": " ".join([*guarantee["conditions"], conditions.explain_choices(record)]),
+            "reading": conditions.explain_reading(record),
+            "ledger": statement.explain_ledger(record),
         },
-    }
-    return "\n".join(_yaml(entry)) + "\n"
+    )
 
 
 def _make_slug(identity: Mapping[str, str]) -> str:
@@ -293,148 +276,3 @@ def _make_slug(identity: Mapping[str, str]) -> str:
     )
     plain = words.encode("ascii", "ignore").decode()
     return "_".join(re.findall(r"[a-z0-9]+", plain)) or "to_fill_in"
-
-
-def _describe_product(record: PlainMapping) -> PlainDict:
-    identity, kind = record.get("identity", {}), find_kind(record)
-    numbers = _name_numbers(record)
-    described = f"{numbers} of {len(record['items'])} {kind.items} in logits"
-    if record.get("groups"):
-        described = statement.say_published(record).removesuffix(".")
-    described = f"{described[0].upper()}{described[1:]}"
-    dated = (
-        {"publication_date": identity["date"]}
-        if "date" in identity
-        else {"# publication_date": f"{BLANK}: the day of publication", "publication_date": NO_DATE}
-    )
-    return {
-        "name": identity.get("title", f"{BLANK}: name of the test or data set"),
-        "data_curators": [identity.get("body", BLANK)],
-        "intended_use": _name_use(record),
-        "data_product_type": "Summary statistics",
-        "data_product_region": f"{BLANK}: where the {kind.persons} live, or whose laws apply",
-        "description": f"{described}, {_name_errors(record)}",
-        **dated,
-        "# data_product_sector": f"{BLANK}: {SECTORS}",
-    }
-
-
-def _describe_loss(record: PlainMapping) -> PlainDict:
-    guarantee, kind = record["guarantee"], find_kind(record)
-    relation = METRICS[Neighbours(guarantee["neighbours"])].format_map(vars(kind))
-    return {
-        "privacy_unit": f"{kind.person.capitalize()}-level",
-        "privacy_unit_details": f"{guarantee['unit']}; {relation}; the distance is at most 1. "
-        f"{' '.join(conditions.explain_unit(record))}".rstrip(),
-        "privacy_parameters": {
-            name: guarantee[name]
-            for name in ("epsilon", "delta", "rho")
-            if guarantee[name] is not None
-        },
-        "privacy_parameters_details": " ".join(
-            [*guarantee["conditions"], conditions.explain_choices(record)]
-        ),
-    }
-
-
-def _describe_model(record: PlainMapping) -> dict[str, str]:
-    kind, account = find_kind(record), record.get("account")
-    limit = "" if account is None else f"{LIMIT} {account['limit']:g}. "
-    return {
-        "model_name": "Central",
-        "model_name_details": _find_point(record, "Trust model"),
-        "actors": f"Whoever holds the {kind.answers} is trusted with them; readers of the release "
-        f"are not trusted. {BLANK}: who else can see the {kind.answers}",
-        "release_type": "One release",
-        "release_type_details": f"{limit}{BLANK}: plans for further releases about these "
-        f"{kind.persons}",
-        "data_source_type": "Static",
-        "access_type": "Non-interactive",
-    }
-
-
-def _describe_implementation(record: PlainMapping) -> dict[str, str]:
-    guarantee, kind = record["guarantee"], find_kind(record)
-    mechanism = f"{record['mechanism']}, {guarantee['noise']}; {record['software']}."
-    more = [_find_point(record, name) for name in ("Implementation", "Side channels")]
-    audit = f"Audit: {_find_point(record, 'Audit')}" if record.get("audit") else ""
-    return {
-        "preprocessing_and_hyperparameter_tuning": f"At most {record[kind.cap]} {kind.answers} of "
-        f"a {kind.person} are counted; of more, as many are drawn at random. "
-        f"{conditions.explain_reading(record)} {BLANK}: what else was done with the data before "
-        "the release, and whether that was accounted for",
-        "mechanisms": " ".join(filter(None, [mechanism, *more, audit])),
-        "justification": f"Mechanism: {record['choice']}. {BLANK}: who chose epsilon, delta, the "
-        f"cap and the {kind.items}, when and why",
-    }
-
-
-def _describe_authors(record: PlainMapping) -> PlainDict:
-    """Return who wrote the entry, and what the ledger and the approvers' request are called."""
-    approval = record.get("approval")
-    signed = "" if approval is None else f" Approved request: SHA-256 {approval['sha256']}."
-    return {
-        "sources": f"{BLANK}: where the release and its documents are published",
-        "notes": f"{statement.explain_ledger(record)}{signed}",
-        "registry_authors": [record.get("identity", {}).get("body", BLANK)],
-    }
-
-
-def _find_point(record: PlainMapping, name: str) -> str:
-    """Return what a release says to one of NIST's points; which says nothing without a promise."""
-    return statement.list_nist_points(record).get(name, "Not private: made with noise for tests.")
-
-
-STEPPED = "Answers of persons to listed items in ordered categories, or missing"
-
-
-def _name_use(record: PlainMapping) -> str:
-    if record["mechanism"] == MEANS:
-        return "Mean abilities of groups"
-    if not conditions.has_step_items(record):
-        return find_kind(record).use
-    return f"Thresholds and locations of items by the {record['model'].replace('-', ' ')} model"
-
-
-def _yaml(value: Any, indent: int = 0) -> list[str]:
-    """Write nested mappings, lists of strings and scalars; all this file needs of YAML.
-
-    A name that begins with ``#`` makes a comment.
-    """
-    pad = " " * indent
-    lines = []
-    for key, entry in value.items():
-        if isinstance(entry, Mapping):
-            lines += [f"{pad}{key}:", *_yaml(entry, indent + 2)]
-        elif isinstance(entry, list):
-            lines += [f"{pad}{key}:", *(f"{pad}  - {_scalar(item)}" for item in entry)]
-        else:
-            lines.append(f"{pad}{key}: {_scalar(entry)}")
-    return lines
-
-
-def _scalar(value: Any) -> str:
-    """Write a number exactly, and a text as Markdown, which the registry takes all texts for."""
-    if isinstance(value, str):
-        return "'" + markdown_text(value).replace("'", "''") + "'"
-    # Without a point YAML 1.1 reads 1e-06 as a text.
-    return re.sub(r"^(-?\d+)e", r"\1.0e", repr(value))
-
-
-def _name_numbers(record: PlainMapping) -> str:
-    """Say what a release publishes of each item, for the registry."""
-    if record["mechanism"] == MEANS:
-        return "the mean abilities of groups"
-    numbers = f"the {find_kind(record).numbers}"
-    return (
-        f"the thresholds of all steps and {numbers} (their means)"
-        * conditions.has_step_items(record)
-        or numbers
-    )
-
-
-def _name_errors(record: PlainMapping) -> str:
-    """Say in the registry what standard errors include, or that there are none."""
-    if statement.has_errors(record) or record["mechanism"] == MEANS:
-        return "with standard errors that include the privacy noise"
-    return "without standard errors"

@@ -33,7 +33,7 @@ from discreet.errors import BadUsage
 from discreet.simulation import designs
 from discreet.simulation.designs import DESIGNS, Items, SimulatedAnswers, Steps
 from discreet.tabular import brief_repr
-from discreet.types import FloatArray
+from discreet.types import FloatArray, Int64Array
 
 __all__ = ["SimulatedComparisons", "Simulation", "simulate", "simulate_comparisons"]
 
@@ -434,7 +434,7 @@ def simulate_ratings(
     return SimulatedRatings(ratings, spacing, severity)
 
 
-def _choose(rng: np.random.Generator, persons: int, size: int, count: int) -> Any:
+def _choose(rng: np.random.Generator, persons: int, size: int, count: int) -> Int64Array:
     """Return ``count`` of ``size`` numbers for each person, different where they are few."""
     if count == size:
         return np.tile(np.arange(size), (persons, 1))

@@ -62,14 +62,14 @@ class Items:
         """Whether all items are right/wrong."""
         return bool(self.thresholds.shape[1] == 1)
 
-    def answer(self, ability: FloatArray, item: Any, rng: np.random.Generator) -> Int8Array:
+    def answer(self, ability: FloatArray, item: IntArray, rng: np.random.Generator) -> Int8Array:
         """Draw an answer of each ability to each item, which are of one shape."""
         lot = rng.random(item.shape)
         if self.is_binary:
             return np.asarray(lot < expit(ability - self.location[item]), dtype=np.int8)
         return np.asarray((lot[..., None] < self._reach(ability, item)).sum(axis=-1), np.int8)
 
-    def _reach(self, ability: FloatArray, item: Any) -> FloatArray:
+    def _reach(self, ability: FloatArray, item: IntArray) -> FloatArray:
         """Return the chance of each step or a higher one, in a further axis."""
         share = np.exp(_log_shares(ability[..., None], self.thresholds[item]))
         return np.asarray(np.cumsum(share[..., :0:-1], axis=-1)[..., ::-1])

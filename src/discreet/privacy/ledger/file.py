@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from discreet.atomic import appearing
 from discreet.choices import PlainDict, PlainMapping
@@ -232,7 +232,7 @@ DECLARATION_CHAIN = SealChain(
 
 def _follow(
     connection: sqlite3.Connection, path: Path, key: bytes, chain: SealChain
-) -> list[tuple[Any, ...]]:
+) -> list[tuple[str, ...]]:
     """Return the rows of a chain, oldest first, every seal checked."""
     links = []
     with believe(path, chain.part):

@@ -21,7 +21,7 @@ from functools import partial
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NoReturn
 
 from discreet.atomic import appearing, write_text
 from discreet.choices import (
@@ -472,7 +472,7 @@ def write_decimal(number: float) -> str:
     return format(Decimal(repr(number)).normalize(), "f")
 
 
-def pack(value: Any) -> Any:
+def pack(value: object) -> Any:
     """Return plain values without floating-point numbers."""
     if isinstance(value, float):
         return {"decimal": write_decimal(value)}
@@ -481,7 +481,7 @@ def pack(value: Any) -> Any:
     return [pack(one) for one in value] if isinstance(value, list | tuple) else value
 
 
-def unpack(value: Any) -> Any:
+def unpack(value: object) -> Any:
     """Return the values that `pack` was given."""
     if isinstance(value, Mapping):
         if value.keys() == {"decimal"}:
@@ -507,7 +507,7 @@ def _check_body(body: PlainMapping) -> None:
         raise BadUsage(str(error)) from None
 
 
-def _check_plain(value: Any) -> None:
+def _check_plain(value: object) -> None:
     """Refuse what has no one way to be written."""
     if isinstance(value, Mapping):
         for name, entry in value.items():
@@ -523,12 +523,12 @@ def _check_plain(value: Any) -> None:
         raise BadUsage(f"{value!r} is no text, no whole number, no list and no mapping")
 
 
-def _refuse_twice(pairs: list[tuple[str, Any]]) -> PlainDict:
+def _refuse_twice(pairs: list[tuple[str, object]]) -> PlainDict:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         raise ValueError("a name stands there twice")
     return mapping
 
 
-def _refuse_float(text: str) -> Any:
+def _refuse_float(text: str) -> NoReturn:
     raise ValueError(f"it holds the floating-point number {text}; exact decimals are text")
