@@ -38,7 +38,6 @@ from discreet.names import name_id
 
 if TYPE_CHECKING:
     import numpy as np
-    import numpy.typing as npt
 
     from discreet.types import FloatArray
 
@@ -128,7 +127,7 @@ def _check(name: str, place: str, value: object, rule: Take) -> object:
         ) from None
 
 
-def as_numbers(name: str, values: npt.ArrayLike | None) -> FloatArray:
+def as_numbers(name: str, values: object) -> FloatArray:
     """Return numbers of any form as an array, or refuse what are none."""
     import numpy as np
 

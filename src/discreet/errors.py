@@ -591,7 +591,7 @@ Held = TypeVar("Held")
 _PATH = re.compile(r"([A-Za-z]:)?[^\s:]+")
 
 
-def name_source(source: Any) -> str:
+def name_source(source: object) -> str:
     """Say what answers come from: the name of a file, else only the kind.
 
     Examples

@@ -65,20 +65,20 @@ class AnswerEstimator(
     at_least: float | None
     missing: Codes
 
-    def _responses(self, X: Any, *, reset: bool = True) -> Responses:
+    def _responses(self, X: object, *, reset: bool = True) -> Responses:
         answers = self._answers(X, reset=reset)
         names = getattr(self, "feature_names_in_", None)
         items = None if names is None else list(names)
         return self._store(answers, items, reset)
 
-    def _store(self, answers: Any, items: Sequence[str] | None, reset: bool) -> Responses:
+    def _store(self, answers: object, items: Sequence[str] | None, reset: bool) -> Responses:
         return Responses.from_array(answers, items=items, **self._words(answers, reset))
 
-    def _words(self, answers: Any, reset: bool) -> StepWords:  # noqa: ARG002
+    def _words(self, answers: object, reset: bool) -> StepWords:  # noqa: ARG002
         """Say which answers there are: right and wrong, in a release and after one."""
         return {"model": "rasch"}
 
-    def _blocks(self, X: Any) -> Iterator[npt.NDArray[np.int8]]:
+    def _blocks(self, X: object) -> Iterator[npt.NDArray[np.int8]]:
         """Yield all persons as matrices of 1, 0 (with steps, categories) and -1, some at a time."""
         responses = match_categories(self._responses(X, reset=False), self.estimate_)
         size = max(64, BLOCK_CELLS // responses.n_items)
@@ -95,7 +95,7 @@ class AnswerEstimator(
         return self
 
     @checked
-    def transform(self, X: Any) -> npt.NDArray[np.float64]:
+    def transform(self, X: object) -> npt.NDArray[np.float64]:
         """Return Warm's ability estimate of every row, as one column.
 
         NaN for a row without an answer to an item that has a difficulty.
@@ -104,12 +104,12 @@ class AnswerEstimator(
         parts = [abilities(block, self.thresholds_).ability for block in self._blocks(X)]
         return np.concatenate(parts).reshape(-1, 1)
 
-    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+    def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
         """Return the name of the one output column, ``"ability"``."""
         super().get_feature_names_out(input_features)  # checks input_features
         return np.array(["ability"], dtype=object)
 
-    def _answers(self, X: Any, *, reset: bool) -> Any:
+    def _answers(self, X: object, *, reset: bool) -> Any:
         """Check X as scikit-learn does, and turn numbers into answers if asked to."""
         # Difficulties are relative and need answers of more than one person; abilities do not.
         least = 2 if reset else 1
@@ -238,7 +238,7 @@ class Rasch(AnswerEstimator):
         self.missing = missing
         self.model = model
 
-    def _answers(self, X: Any, *, reset: bool) -> Any:
+    def _answers(self, X: object, *, reset: bool) -> Any:
         """Check X; a long frame is made wide first, with the items of ``fit``."""
         items = None if reset else list(getattr(self, "feature_names_in_", ())) or None
         return super()._answers(_widen(X, items), reset=reset)
@@ -312,7 +312,7 @@ class Rasch(AnswerEstimator):
         return sum(value for value, _ in parts) / answers
 
     def predict_proba(
-        self, X: Any, pairs: Iterable[tuple[int, int | str]] | None = None
+        self, X: object, pairs: Iterable[tuple[int, int | str]] | None = None
     ) -> npt.NDArray[np.float64]:
         """Return the probability of a right answer, given the other answers in the row.
 

@@ -57,7 +57,7 @@ _PACKED_AS_THEY_ARE = frozenset({"bool", "int8", "uint8", "int64", "float32", "f
 
 
 def store_array(
-    X: Any,
+    X: object,
     items: tuple[str, ...] | None,
     missing: Codes = (),
     options: AskedSteps | None = None,
@@ -95,19 +95,19 @@ def store_array(
         return stepped
 
 
-def is_matrix(source: Any) -> bool:
+def is_matrix(source: object) -> bool:
     """Say whether a source is a matrix ``[person, item]``, which has no names."""
     if isinstance(source, list | tuple):
         return not is_records(source)
     return hasattr(source, "tocoo") or hasattr(source, "__dlpack_device__")
 
 
-def is_records(source: Any) -> bool:
+def is_records(source: object) -> bool:
     """Say whether a source is a list of rows that name their columns."""
     return isinstance(source, list | tuple) and bool(source) and isinstance(source[0], Mapping)
 
 
-def read_matrix(source: Any, reading: Reading) -> Responses:
+def read_matrix(source: object, reading: Reading) -> Responses:
     """Return the answers of a matrix: an array, nested lists, scipy's sparse, a tensor."""
     # Lists stay, whose rows may differ in length.
     is_tensor = hasattr(source, "__dlpack_device__") and not isinstance(source, np.ndarray)
@@ -146,7 +146,7 @@ def _keep_listed(X: Any, reading: Reading) -> tuple[Any, tuple[str, ...] | None]
 
 
 def _locate_cell(
-    X: Any, items: tuple[str, ...] | None, cells: Mapping[str, frozenset[int]]
+    X: object, items: tuple[str, ...] | None, cells: Mapping[str, frozenset[int]]
 ) -> tuple[int, int, Any]:
     """Return row, column and value of the first entry that holds one of these values, by item."""
     person, item, values, (_, n_items) = _list_entries(X)
@@ -192,7 +192,7 @@ def _store_categories(
     return store, coding
 
 
-def _as_columns(X: Any) -> Int8Array | None:
+def _as_columns(X: object) -> Int8Array | None:
     """Return ``[item, person]``, -1 where missing, of an array of whole numbers from 0 to 99.
 
     None of anything else.
@@ -250,7 +250,7 @@ def _check_listed(tally: Tally, scale: CategoryScale) -> CategoryScale:
     return scale
 
 
-def _list_entries(X: Any) -> tuple[Any, Any, Any, tuple[int, int]]:
+def _list_entries(X: object) -> tuple[Any, Any, Any, tuple[int, int]]:
     """Return person, item and value of every answer, and the size of the matrix."""
     if hasattr(X, "tocoo"):
         sparse = X.tocoo()
@@ -285,7 +285,7 @@ def _tally(values: Vector) -> dict[str, int]:
     return {spell(cell): count for cell, count in zip(used.tolist(), times.tolist(), strict=True)}
 
 
-def _as_array(X: Any) -> Vector:
+def _as_array(X: object) -> Vector:
     try:
         return np.asanyarray(X)
     except ValueError:

@@ -182,7 +182,7 @@ Bits = npt.NDArray[np.uint8]
 class BadCell(Exception):
     """A cell that is neither 0, 1 nor missing. The caller knows the names and tells the user."""
 
-    def __init__(self, row: int, column: int, value: Any) -> None:
+    def __init__(self, row: int, column: int, value: object) -> None:
         super().__init__(f"row {row}, column {column}: {value!r}")
         self.row, self.column, self.value = row, column, value
 

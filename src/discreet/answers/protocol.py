@@ -131,7 +131,7 @@ _START, _FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-def thin_persons(store: Store, ids: Any, first: int, stands: Int64Array) -> Store:
+def thin_persons(store: Store, ids: object, first: int, stands: Int64Array) -> Store:
     """Return the persons who are drawn.
 
     Parameters
@@ -184,7 +184,7 @@ def draw_persons(hashes: UInt64Array, stands: Int64Array) -> BoolArray:
     return np.asarray(upper * stands.astype(np.uint64) < np.uint64(1 << 32))
 
 
-def hash_texts(ids: Any) -> UInt64Array:
+def hash_texts(ids: object) -> UInt64Array:
     """Return a number of 64 bits for each id's text, the same on every machine.
 
     Examples
@@ -459,7 +459,7 @@ class Answers(Contributions):
 
 
 def fold_blocks(
-    blocks: Iterable[tuple[AnswerStore, Any]], n_persons: int, jobs: Sequence[Job[Any]]
+    blocks: Iterable[tuple[AnswerStore, object]], n_persons: int, jobs: Sequence[Job[Any]]
 ) -> list[Any]:
     """Go through blocks of whole persons, with their ids, once for all jobs; at least one block.
 

@@ -88,7 +88,7 @@ class Ratings:
         order = np.argsort(person.astype(np.int64) * n_items + item, kind="stable")
         is_sorted = bool((order[1:] > order[:-1]).all())
 
-        def arrange(values: Any) -> Int32Array:
+        def arrange(values: object) -> Int32Array:
             numbers = np.asarray(values, np.int32)
             return numbers if is_sorted else numbers[order]
 

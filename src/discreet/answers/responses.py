@@ -118,7 +118,7 @@ class Responses(Answers):
     def __init__(
         self,
         items: Sequence[str],
-        persons: Any,
+        persons: object,
         store: AnswerStore,
         groups: Mapping[str, npt.ArrayLike] | None = None,
         choices: Choices | None = None,
@@ -160,7 +160,7 @@ class Responses(Answers):
     @checked
     def from_array(
         cls,
-        X: Any,
+        X: object,
         items: Sequence[object] | None = None,
         persons: Sequence[object] | None = None,
         *,
@@ -207,7 +207,7 @@ class Responses(Answers):
 
     @classmethod
     @checked
-    def from_dataframe(cls, frame: Any, **reading: Unpack[ReadingWords]) -> Responses:
+    def from_dataframe(cls, frame: object, **reading: Unpack[ReadingWords]) -> Responses:
         """Take a long or wide data frame: pandas, polars, pyarrow, duckdb and others.
 
         The keywords are those of :func:`discreet.read_responses`. Null and NaN are missing,
@@ -316,7 +316,7 @@ class Responses(Answers):
     def __len__(self) -> int:
         return self.n_persons
 
-    def select_persons(self, rows: Any) -> Responses:
+    def select_persons(self, rows: object) -> Responses:
         """Return some of the persons, in this order.
 
         Parameters

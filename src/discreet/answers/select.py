@@ -237,7 +237,7 @@ def flip_answers(store: BitPlanes | SparseRows) -> BitPlanes | SparseRows:
     return SparseRows(store.indptr, store.item, ~store.right, store.n_items)
 
 
-def select_person_rows(responses: Responses, rows: Any) -> Responses:
+def select_person_rows(responses: Responses, rows: object) -> Responses:
     """Return some of the persons with all that is known of them."""
     from discreet.answers.responses import Responses
 
@@ -317,7 +317,7 @@ def tabulate_answers(responses: Responses, layout: Layout) -> pd.DataFrame:
     return make_frame(pa.table(columns))
 
 
-def find_persons(rows: Any, persons: Texts) -> IndexArray:
+def find_persons(rows: object, persons: Texts) -> IndexArray:
     """Return the positions of persons: a slice, truth values, positions or ids, each once."""
     n = len(persons)
     if isinstance(rows, slice):

@@ -92,7 +92,7 @@ def read_bank(path: str | PathLike[str]) -> Bank:
     )
 
 
-def _read_reading(path: Path, stored: Any) -> Reading | None:
+def _read_reading(path: Path, stored: object) -> Reading | None:
     try:
         reading = read_value(stored)
         return None if reading is None else read_as(Reading, reading, "the reading")

@@ -273,12 +273,12 @@ def _read_rated_anchors(anchors: Any) -> Any:
 
 
 def _split_answers(
-    data: Any,
+    data: object,
     split: PlainMapping,
     model: Model,
     reading: FitWords,
     design: DesignWords,
-    anchors: Any,
+    anchors: object,
 ) -> Answers:
     """Open answers with the columns that items are split by, and split them."""
     from discreet.items.resolving import split_items
@@ -295,14 +295,14 @@ def _split_answers(
     return split_items(load_answers(data, words, like=anchors), split)
 
 
-def _is_open(data: Any, engine: Engine, reading: PlainMapping) -> bool:
+def _is_open(data: object, engine: Engine, reading: PlainMapping) -> bool:
     """Say whether nothing has to be opened: answers, or an array and words about its values."""
     if isinstance(data, Answers):
         return not reading and engine == "auto"
     return engine in ("auto", "memory") and is_matrix(data) and reading.keys() <= MATRIX_WORDS
 
 
-def _take_answers(data: Any, model: Model, reading: PlainMapping) -> Answers:
+def _take_answers(data: object, model: Model, reading: PlainMapping) -> Answers:
     if isinstance(data, Answers):
         return data
     words = dict(reading) if model == AUTO else {**reading, "model": model}
@@ -310,7 +310,7 @@ def _take_answers(data: Any, model: Model, reading: PlainMapping) -> Answers:
 
 
 def _fit_ratings(
-    data: Any,
+    data: object,
     facets: str | Sequence[str],
     engine: Engine,
     reading: PlainMapping,
@@ -326,7 +326,7 @@ def _fit_ratings(
 
 
 def _fit_sparsely(
-    data: Any, engine: Engine, reading: PlainMapping, settings: PlainMapping
+    data: object, engine: Engine, reading: PlainMapping, settings: PlainMapping
 ) -> Estimate | None:
     """Fit a long table by the pairs of answers that occur; None if it is none."""
     try:

@@ -5,10 +5,8 @@ In: comparisons, counts of wins, a file or a data frame. Out: counts, :class:`~d
 
 from __future__ import annotations
 
-from os import PathLike
-from typing import Any, Unpack
+from typing import Unpack
 
-from discreet.answers.comparisons import Comparisons
 from discreet.choices import PairMethod
 from discreet.counts import ComparisonCounts
 from discreet.models.compared import estimate_strengths
@@ -16,9 +14,7 @@ from discreet.readers.comparisons import ComparisonWords, open_comparisons
 from discreet.results.ranking import Strengths
 
 
-def count_comparisons(
-    data: Comparisons | str | PathLike[str] | Any, **reading: Unpack[ComparisonWords]
-) -> ComparisonCounts:
+def count_comparisons(data: object, **reading: Unpack[ComparisonWords]) -> ComparisonCounts:
     """Count how often each object beat each other one; ties are left out.
 
     Parameters
@@ -43,7 +39,7 @@ def count_comparisons(
 
 
 def rank_comparisons(
-    data: Comparisons | ComparisonCounts | str | PathLike[str] | Any,
+    data: object,
     *,
     method: PairMethod = "refined",
     regularisation: float = 0.0,

@@ -6,7 +6,7 @@ In: answers, or where they are. Out: :class:`~discreet.PairCounts`.
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from discreet.answers.protocol import Answers
 from discreet.answers.survey import refuse_weights
@@ -25,7 +25,7 @@ WHOLE_NUMBERS = "counts are of whole persons. Give the answers without weights, 
 
 
 def count_pairs(
-    source: Any,
+    source: object,
     *,
     engine: Engine = "auto",
     weighting: Weighting | WeightingName | None = None,

@@ -23,7 +23,7 @@ from discreet.tables.sources import as_arrow, is_data_frame
 
 
 def find_drift(
-    *sources: Any,
+    *sources: object,
     periods: Sequence[str] | None = None,
     level: float = 0.05,
     **reading: Unpack[ReadingWords],
@@ -69,7 +69,7 @@ def find_drift(
     return detect_drift(calibrations, periods=periods, level=level)
 
 
-def _hold_answers(sources: Sequence[Any], periods: Sequence[str] | None) -> bool:
+def _hold_answers(sources: Sequence[object], periods: Sequence[str] | None) -> bool:
     """Say whether these are answers; refuse answers beside calibrations."""
     answers = [_is_answers(source) for source in sources]
     names = periods or range(1, len(answers) + 1)
@@ -83,7 +83,7 @@ def _hold_answers(sources: Sequence[Any], periods: Sequence[str] | None) -> bool
     return all(answers)
 
 
-def _is_answers(source: Any) -> bool:
+def _is_answers(source: object) -> bool:
     if isinstance(source, str | PathLike):
         return not holds_counts(source)
     if is_data_frame(source) and hasattr(source, "columns"):

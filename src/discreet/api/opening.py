@@ -31,7 +31,7 @@ class Opening(Protocol[Result]):
 
     __name__: str
 
-    def __call__(self, responses: Any, /, *arguments: Any, **keywords: Any) -> Result: ...
+    def __call__(self, responses: object, /, *arguments: object, **keywords: object) -> Result: ...
 
 
 def opens(function: Callable[..., Result]) -> Opening[Result]:
@@ -47,7 +47,7 @@ def opens(function: Callable[..., Result]) -> Opening[Result]:
     words = FitWords if "model" in own else ReadingWords
 
     @wraps(function)
-    def call(*arguments: Any, **keywords: Any) -> Result:
+    def call(*arguments: object, **keywords: object) -> Result:
         reading = {name: value for name, value in keywords.items() if name not in own}
         options = {name: value for name, value in keywords.items() if name in own}
         bound = declared.bind(*arguments, **options, **({} if takes_answers else reading))

@@ -19,7 +19,7 @@ from discreet.errors import BadUsage
 CODED = ("reverse", "merge", "categories", "steps")
 
 
-def find_reading(calibration: Any) -> Reading | None:
+def find_reading(calibration: object) -> Reading | None:
     """Return how the answers of a calibration were read; None where that is not known."""
     return getattr(getattr(calibration, "estimate", calibration), "reading", None)
 

@@ -72,7 +72,7 @@ def check_person_ids(persons: Any, n_persons: int) -> Any:
     return persons
 
 
-def make_ids(persons: Any, n_persons: int) -> Texts:
+def make_ids(persons: object, n_persons: int) -> Texts:
     """Return ids as a NumPy array of Python strings, "0", "1", ... by default."""
     ids = np.empty(n_persons, dtype=object)
     ids[:] = list(map(str, range(n_persons))) if persons is None else spell_ids(persons)

@@ -66,7 +66,7 @@ class KeyFile:
 KeyLike = str | os.PathLike[str] | PlainMapping | Key | KeyFile | None
 
 
-def make_key(source: Any) -> Key | KeyFile:
+def make_key(source: object) -> Key | KeyFile:
     """Return a key from whatever a user gives for one.
 
     Examples

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, TypedDict, cast, get_args
+from typing import TypedDict, cast, get_args
 
 from discreet.choices import (
     Blank,
@@ -256,7 +256,7 @@ class Reading:
         self._set(missing={"*": everywhere, **by_column} if everywhere else by_column)
         self._set(at_least=make_scoring(self.at_least, ()).at_least, key=make_key(self.key))
 
-    def _set(self, **values: Any) -> None:
+    def _set(self, **values: object) -> None:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 

@@ -55,7 +55,7 @@ def spell_python(options: PlainMapping) -> list[str]:
     return [f"{name}={_python_value(name, value)}" for name, value in options.items()]
 
 
-def _python_value(name: str, value: Any) -> str:
+def _python_value(name: str, value: object) -> str:
     if isinstance(value, list):
         return f"[{','.join(_python_value(name, element) for element in value)}]"
     # Columns are shown as messages show them.

@@ -132,11 +132,11 @@ def list_scale(
 
 def make_asked(
     model: str | None = None,
-    steps: Any = None,
-    lowest: Any = None,
+    steps: object = None,
+    lowest: object = None,
     reverse: str | Sequence[str] = (),
-    merge: Any = None,
-    categories: Any = (),
+    merge: object = None,
+    categories: object = (),
     *,
     carried: bool = False,
 ) -> AskedSteps:
@@ -169,7 +169,7 @@ def make_asked(
     return options
 
 
-def _check_whole(name: str, value: Any, least: int) -> int:
+def _check_whole(name: str, value: object, least: int) -> int:
     number = as_number(value)
     is_integer = number is not None and -LARGEST <= number <= LARGEST and number == int(number)
     if number is None or not is_integer or number < least:
@@ -182,7 +182,7 @@ def _check_whole(name: str, value: Any, least: int) -> int:
     return int(number)
 
 
-def _check_merge(merge: Any) -> dict[str, tuple[tuple[int, ...], ...]]:
+def _check_merge(merge: object) -> dict[str, tuple[tuple[int, ...], ...]]:
     if merge is None:
         return {}
     if not isinstance(merge, Mapping):
@@ -198,7 +198,7 @@ def _check_merge(merge: Any) -> dict[str, tuple[tuple[int, ...], ...]]:
     return by_item
 
 
-def write_merge(merge: Any) -> dict[str, str]:
+def write_merge(merge: object) -> dict[str, str]:
     """Return what is merged, in any form, as people write it.
 
     Examples

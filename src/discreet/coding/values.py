@@ -258,7 +258,7 @@ def as_number(value: object) -> Decimal | None:
 _EXACT = float(1 << 53)
 
 
-def write_cell(cell: Any) -> str | None:
+def write_cell(cell: object) -> str | None:
     """Return one cell as text, as a CSV file would have it; None stays None.
 
     Examples

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
@@ -41,7 +41,9 @@ QUICK = 1
 Arrays = dict[str, Vector]
 
 
-def write_archive(path: Path, header: PlainMapping, right_wrong: Any, arrays: PlainMapping) -> None:
+def write_archive(
+    path: Path, header: PlainMapping, right_wrong: object, arrays: PlainMapping
+) -> None:
     """Write a file that only its owner may read; it replaces what is there in one step."""
     parts = {"header": np.array(json.dumps({**_SIGNS, **header})), **arrays}
     if is_sparse(right_wrong):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import partial
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 from scipy.special import stdtr
@@ -234,7 +234,7 @@ def list_differing(differences: Mapping[str, DifTable]) -> list[Difference]:
 
 def find_dif(
     responses: Responses,
-    groups: Any,
+    groups: object,
     *,
     test: DifTest = "wald",
     anchors: Sequence[str] | None = None,

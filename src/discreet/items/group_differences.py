@@ -462,7 +462,7 @@ def list_steps(step: tuple[int, ...]) -> dict[str, list[int]]:
 
 def run_wald(
     responses: Responses,
-    groups: Any = "mean score",
+    groups: object = "mean score",
     *,
     items: Sequence[str] | None = None,
     method: Method = "auto",

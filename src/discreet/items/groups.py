@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -64,7 +64,7 @@ class Split:
         return replace(self, parts=tuple(part.select(items) for part in self.parts))
 
 
-def split_groups(responses: Responses, groups: Any) -> Split:
+def split_groups(responses: Responses, groups: object) -> Split:
     """Split answers into groups of persons.
 
     Parameters
@@ -107,7 +107,7 @@ def split_groups(responses: Responses, groups: Any) -> Split:
     return Split(names, parts, missing, warnings, number)
 
 
-def _label_persons(responses: Responses, groups: Any) -> Texts:
+def _label_persons(responses: Responses, groups: object) -> Texts:
     if isinstance(groups, str):
         if groups in responses.groups:
             return np.array([str(label) for label in responses.groups[groups]], dtype=object)
@@ -326,7 +326,7 @@ class GroupMeans(Tabular):
         return difference, se, float(2 * stdtr(self.degrees, -abs(difference / se)))
 
 
-def find_group_means(responses: Responses, calibration: Calibration, groups: Any) -> GroupMeans:
+def find_group_means(responses: Responses, calibration: Calibration, groups: object) -> GroupMeans:
     """Estimate the mean ability of every group. Confidential.
 
     Abilities are weighted likelihood estimates (Warm 1989), nearly unbiased for every person, and

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -100,7 +99,7 @@ class AndersenTest(Tabular):
 
 def run_andersen(
     responses: Responses,
-    groups: Any = "mean score",
+    groups: object = "mean score",
     *,
     model: Model = "auto",
     keep_categories: bool = False,

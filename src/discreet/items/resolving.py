@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -142,7 +141,7 @@ class ResolvedDif(Tabular):
 
 def resolve_dif(
     responses: Responses,
-    groups: Any,
+    groups: object,
     *,
     test: DifTest = "wald",
     anchors: Sequence[str] | None = None,

@@ -378,7 +378,7 @@ def _list_score_tables(study: Study) -> Iterator[AnalysisTable]:
         )
 
 
-def _add_left_out(columns: Mapping[str, list[Any]], items: Sequence[str]) -> Columns:
+def _add_left_out(columns: Mapping[str, list[object]], items: Sequence[str]) -> Columns:
     """Return columns with a row for each item that was left out, and a status that says so."""
     compared = len(columns["item"])
     status = columns.get("status", ["compared"] * compared)

@@ -86,7 +86,7 @@ def calibrate(
     standard_errors: bool = True,
     regularisation: float = 0.0,
     ability: Ability = "normal",
-    anchors: Any = None,
+    anchors: object = None,
     keep_categories: bool = False,
 ) -> Estimate:
     """Estimate the difficulty of every item, of answers or counts that are open.
@@ -117,7 +117,7 @@ def calibrate(
 
 
 def _hold(
-    data: Answers | PairCounts, anchors: Any, request: FitRequest
+    data: Answers | PairCounts, anchors: object, request: FitRequest
 ) -> tuple[Responses, FitRequest]:
     """Return answers in the categories of the anchors, and a request with the anchors."""
     if isinstance(data, PairCounts):

@@ -139,7 +139,7 @@ class Public:
         }
 
     @classmethod
-    def from_dict(cls, values: PlainMapping, **more: Any) -> Self:
+    def from_dict(cls, values: PlainMapping, **more: object) -> Self:
         """Rebuild public parameters from `to_dict`."""
         plain = {name: freeze_value(values[name]) for name in DATA_FIELDS}
         return cls(**{**plain, "neighbours": Neighbours(values["neighbours"]), **more})
@@ -516,6 +516,6 @@ def unpack_laws(packed: PlainMapping) -> dict[str, NoiseLaw]:
     return {name: NoiseLaw(family, Fraction(scale)) for name, (family, scale) in packed.items()}
 
 
-def freeze_value(value: Any) -> Any:
+def freeze_value(value: object) -> Any:
     """Return lists as tuples, which JSON does not have."""
     return tuple(freeze_value(one) for one in value) if isinstance(value, list) else value

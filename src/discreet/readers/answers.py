@@ -247,7 +247,7 @@ def _name_answers(table: RawTable, reading: Reading, read: Read) -> Responses:
     return Responses(table.items, table.persons, table.store, table.groups, *about)
 
 
-def _warn_alike(role: str, ids: Any) -> None:
+def _warn_alike(role: str, ids: object) -> None:
     """Warn of ids that people take for one."""
     n_alike = 0 if ids is None else count_alike(ids)
     if n_alike:

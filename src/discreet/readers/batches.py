@@ -269,7 +269,7 @@ class Buckets:
         if sum(len(packed) for _, packed, *_ in self._slab) >= SLAB_ROWS:
             self._flush()
 
-    def _batch(self, person: Any, packed: Any, when: FloatArray) -> Any:
+    def _batch(self, person: object, packed: object, when: FloatArray) -> Any:
         order = [pa.array(column) for column in when.T]
         return pa.record_batch([person, pa.array(packed, pa.int32()), *order], schema=self._schema)
 

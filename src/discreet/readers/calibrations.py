@@ -59,7 +59,7 @@ def _add_totals(estimate: Estimate, table: pa.Table) -> Estimate:
     return replace(estimate, answers=answers, right=right)
 
 
-def is_series(source: Any) -> bool:
+def is_series(source: object) -> bool:
     """Say whether something is a Series of pandas, which may go from items to difficulties."""
     return hasattr(source, "iloc") and hasattr(source, "index") and not hasattr(source, "columns")
 
@@ -93,7 +93,7 @@ def read_ladders(
     return {name: [ladder[step] for step in sorted(ladder)] for name, ladder in ladders.items()}
 
 
-def _read_row(cells: Sequence[Any], subject: str) -> list[float]:
+def _read_row(cells: Sequence[object], subject: str) -> list[float]:
     try:
         return list(map(float, list_numbers(cells, "threshold")))
     except BadUsage:
@@ -145,7 +145,7 @@ def _add_ladder(
     return replace(estimate, steps=tuple(steps), model="partial-credit", ladder=ladder)
 
 
-def read_anchors(anchors: Any, *, has_steps: bool) -> Any:
+def read_anchors(anchors: object, *, has_steps: bool) -> Any:
     """Return the anchors of a table (a file, a data frame); others stay as they are.
 
     A table has the columns item and difficulty; for answers with steps item, step and threshold.

@@ -7,7 +7,7 @@ In: the tables that answers were read from, once more, and the persons and items
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -77,7 +77,7 @@ class _Taken:
                     here = np.flatnonzero(codes == code)
                     self._put(rows[here], item, self._encode(item, batch[2].take(here)), when[here])
 
-    def _read_order(self, columns: Sequence[Any], rows: int) -> FloatArray:
+    def _read_order(self, columns: Sequence[object], rows: int) -> FloatArray:
         # No row is wrong here, so that none needs a place.
         keys = [self._order.read(column, "", RowPlaces()) for column in columns]
         return keys[0] if keys else no_order(rows)
@@ -98,7 +98,7 @@ class _Taken:
         index = answers.indices.cast("int64").fill_null(len(codes))
         return np.asarray(np.array([*codes, NONE], dtype=np.int8)[read_integers(index)])
 
-    def _number(self, item: int, word: Any, scoring: ValueScoring) -> int:
+    def _number(self, item: int, word: object, scoring: ValueScoring) -> int:
         if score_value(word, scoring) == MISSING:
             return NONE
         option = spell(word)

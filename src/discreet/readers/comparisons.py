@@ -71,7 +71,7 @@ class ComparisonWords(TypedDict, total=False):
 
 
 def read_comparisons(
-    path: Any,
+    path: object,
     *,
     judge: str | None = None,
     winner: str | None = None,
@@ -143,7 +143,7 @@ def read_comparisons(
     return votes
 
 
-def open_comparisons(data: Any, words: PlainMapping | None = None) -> Comparisons:
+def open_comparisons(data: object, words: PlainMapping | None = None) -> Comparisons:
     """Return comparisons, read if need be; refuse words about a table that was read already."""
     if not isinstance(data, Comparisons):
         return read_comparisons(data, **(words or {}))

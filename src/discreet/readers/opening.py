@@ -44,7 +44,7 @@ SYNONYMS = {"duckdb": "disk"}
 
 @contextmanager
 def opened(
-    source: Any,
+    source: object,
     engine: str = "auto",
     words: ListedWords | Reading | None = None,
     *,
@@ -118,7 +118,7 @@ def open_answers(
     return open_memory(source, reading)
 
 
-def open_memory(source: Any, reading: Reading | None = None) -> Responses:
+def open_memory(source: object, reading: Reading | None = None) -> Responses:
     """Return answers in memory: read from where they are, or copied from a frame or an array."""
     from discreet.readers.answers import read_frame, read_planned
     from discreet.tables.inspection.refusals import advise_listed
@@ -132,11 +132,11 @@ def open_memory(source: Any, reading: Reading | None = None) -> Responses:
 
 
 def load_answers(
-    source: Any,
+    source: object,
     words: ReadingWords | None = None,
     *,
     group: str | Sequence[str] = (),
-    like: Any = None,
+    like: object = None,
     items: Collection[str] = (),
 ) -> Responses:
     """Return answers in memory, where single persons can be looked at.
@@ -180,7 +180,7 @@ def load_answers(
 
 
 def weigh_answers(
-    source: Any, design: DesignWords, words: ReadingWords, like: Any = None
+    source: object, design: DesignWords, words: ReadingWords, like: object = None
 ) -> Responses:
     """Return answers in memory with the weights and the sampling design of their persons.
 
@@ -210,7 +210,7 @@ def weigh_answers(
 
 
 def plan_words(
-    source: Any,
+    source: object,
     words: ListedWords | None,
     *,
     is_inspected: bool = False,
@@ -243,7 +243,7 @@ def plan_words(
     return _inspect(source, carried, items) if is_inspected else state_reading(carried)
 
 
-def _inspect(source: Any, words: PlainMapping, items: Collection[str]) -> Reading | None:
+def _inspect(source: object, words: PlainMapping, items: Collection[str]) -> Reading | None:
     if not isinstance(source, str | PathLike) and not has_head(source):
         return state_reading(words) if words else None
     from discreet.tables.inspection import decide_reading
@@ -260,7 +260,7 @@ def _inspect(source: Any, words: PlainMapping, items: Collection[str]) -> Readin
         raise
 
 
-def holds_comparisons(source: Any) -> bool:
+def holds_comparisons(source: object) -> bool:
     """Say whether the columns of a table are those of votes between two objects."""
     from discreet.readers.comparisons import name_roles
     from discreet.tables.dataset import is_query, names_database
@@ -273,7 +273,7 @@ def holds_comparisons(source: Any) -> bool:
     return {"winner", "loser"} <= roles or is_row_of_two
 
 
-def name_model(source: Any, model: str, words: FitWords) -> ReadingWords:
+def name_model(source: object, model: str, words: FitWords) -> ReadingWords:
     """Let the reader know a model that was named; answers that were read already have their own."""
     model_word = {} if model == "auto" or isinstance(source, Answers) else {"model": model}
     return cast(ReadingWords, {**words, **model_word})
@@ -288,7 +288,7 @@ def check_engine(name: str) -> str:
     return engine
 
 
-def _choose_engine(source: Any, reading: Reading | None) -> str:
+def _choose_engine(source: object, reading: Reading | None) -> str:
     if is_spark(source):
         return "spark"
     if not isinstance(source, str | PathLike):

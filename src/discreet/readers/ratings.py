@@ -54,7 +54,7 @@ _ALIASES = {
 CARRIED = frozenset({"missing", "lowest"})
 
 
-def read_rated(source: Any, estimate: Estimate, words: PlainMapping) -> Ratings:
+def read_rated(source: object, estimate: Estimate, words: PlainMapping) -> Ratings:
     """Return new ratings for an estimate of ratings: read as its own were."""
     names = dict.fromkeys(name for term in estimate.facets for name in term.split(":"))
     if isinstance(source, StoredRatings):
@@ -69,7 +69,7 @@ def read_rated(source: Any, estimate: Estimate, words: PlainMapping) -> Ratings:
 
 @contextmanager
 def open_ratings(
-    data: Any, facets: Sequence[str], words: PlainMapping, engine: str = "auto"
+    data: object, facets: Sequence[str], words: PlainMapping, engine: str = "auto"
 ) -> Iterator[RatingSource]:
     """Give ratings, read from a table if need be, in memory or (engine "disk") on disk."""
     if isinstance(data, Ratings | StoredRatings):
@@ -101,7 +101,7 @@ def plan_ratings(words: PlainMapping) -> Reading:
     return reading
 
 
-def read_ratings(source: Any, *, facets: Sequence[str], **words: Any) -> Ratings:
+def read_ratings(source: object, *, facets: Sequence[str], **words: object) -> Ratings:
     r"""Read ratings from a long table: a file of any format, or a data frame.
 
     Parameters

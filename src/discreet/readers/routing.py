@@ -19,7 +19,7 @@ OF_MODULE, SO_FAR = ("from", "to"), ("total_from", "total_to")
 
 
 @checked
-def read_routing(rules: Any, modules: Any, *, skipped: Skipped = "refuse") -> RoutingDesign:
+def read_routing(rules: object, modules: object, *, skipped: Skipped = "refuse") -> RoutingDesign:
     """Read the modules and the routing rules of a multistage test from two tables.
 
     Parameters
@@ -54,7 +54,7 @@ def read_routing(rules: Any, modules: Any, *, skipped: Skipped = "refuse") -> Ro
     return RoutingDesign(items, paths, cumulated, skipped)
 
 
-def _read_rules(rules: Any) -> tuple[list[list[Any]], bool]:
+def _read_rules(rules: object) -> tuple[list[list[Any]], bool]:
     """Return the columns of the rules, and whether their scores are those of all modules so far."""
     names = "path", "module"
     try:
@@ -66,7 +66,7 @@ def _read_rules(rules: Any) -> tuple[list[list[Any]], bool]:
             raise refusal from None
 
 
-def _read_score(cell: Any, path: str) -> int:
+def _read_score(cell: object, path: str) -> int:
     try:
         return int(str(cell))
     except ValueError:

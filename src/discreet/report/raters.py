@@ -386,7 +386,7 @@ def _join_status(study: RatingStudy, name: str) -> dict[str, list[Any]]:
     return {**first, "status": status, **columns}
 
 
-def _list_columns(columns: dict[str, list[Any]], name: str) -> list[HtmlColumn]:
+def _list_columns(columns: dict[str, list[object]], name: str) -> list[HtmlColumn]:
     """Return the first rows of a table, hardest and most severe as they come."""
     titles = {**_TITLES, "measure": "measure" if name in ("item", "person") else "severity"}
     return [

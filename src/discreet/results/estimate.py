@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -372,7 +372,7 @@ class Estimate(Tabular):
 
     @checked
     def predict_proba(
-        self, ability: Any, item: str | Sequence[str] | None = None
+        self, ability: object, item: str | Sequence[str] | None = None
     ) -> float | FloatArray:
         """Return the probability of a right answer; with steps, of every category.
 

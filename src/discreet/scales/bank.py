@@ -271,7 +271,7 @@ def write_bank(path: str | PathLike[str], bank: Bank) -> None:
     write_text(Path(path), text.getvalue(), private=bank.access != PUBLIC)
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> Any:
     missing = value is None or (isinstance(value, float) and not isfinite(value))
     return "" if missing else spreadsheet_cell(value)
 

@@ -119,7 +119,7 @@ class Link(Tabular):
         return tuple(self.items[i] for i in np.flatnonzero(self.flagged))
 
     @checked
-    def move(self, estimate: Any) -> Estimate:
+    def move(self, estimate: object) -> Estimate:
         """Put the second calibration (an estimate or a release) on the scale of the first.
 
         The error of the link is common to all its items and is added to every standard error.
@@ -262,7 +262,7 @@ def _take_levels(calibration: Any, facet: str) -> Estimate:
     return make_estimate(levels.levels, levels.measure, levels.se)
 
 
-def _link_by(base: Any, new: Any) -> str:
+def _link_by(base: object, new: object) -> str:
     persons = [isinstance(source, PersonScores) for source in (base, new)]
     if persons[0] != persons[1]:
         raise BadUsage(

@@ -17,7 +17,7 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, SupportsIndex, TypeAlias
+from typing import SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -93,7 +93,7 @@ def simulate(
     difficulty: Vector = None,
     ability: Vector = None,
     steps: Steps = None,
-    thresholds: Any = None,
+    thresholds: object = None,
     model: Model = "auto",
     rng: np.random.Generator | None = None,
 ) -> Simulation:
@@ -173,7 +173,7 @@ def _items(
     m: int,
     difficulty: Vector,
     steps: Steps,
-    thresholds: Any,
+    thresholds: object,
     model: Model,
     rng: np.random.Generator,
 ) -> Items:

@@ -145,7 +145,7 @@ def read_list(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def write_list(values: Any) -> str:
+def write_list(values: object) -> str:
     """Return names or codes parted by commas."""
     return ",".join(map(str, values)) if isinstance(values, list | tuple) else str(values)
 

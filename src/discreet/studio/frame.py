@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from html import escape, unescape
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -153,7 +152,7 @@ def show_job(job: StudioJob) -> PlainDict:
     }
 
 
-def send_table(rows: Iterable[Iterable[Any]], name: str) -> Response:
+def send_table(rows: Iterable[Iterable[object]], name: str) -> Response:
     """Send rows as a CSV file."""
     file = io.StringIO()
     csv.writer(file, lineterminator="\n").writerows(rows)
@@ -235,7 +234,7 @@ def write_same(
 SHORT_CALL = 80
 
 
-def write_call(function: str, *values: str, **keywords: Any) -> str:
+def write_call(function: str, *values: str, **keywords: object) -> str:
     """Return a call in Python of what is given as code and by keywords.
 
     Examples

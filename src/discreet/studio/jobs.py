@@ -155,7 +155,7 @@ def load_kept(path: Path) -> Any:
     return pickle.loads(path.read_bytes())  # noqa: S301
 
 
-def keep(path: Path, value: Any) -> None:
+def keep(path: Path, value: object) -> None:
     """Write a value that :func:`load_kept` reads."""
     _replace(path, pickle.dumps(value))
 
@@ -266,7 +266,7 @@ class JobTable:
     _jobs: dict[str, StudioJob] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def start(self, title: str, task: Task, /, **arguments: Any) -> StudioJob:
+    def start(self, title: str, task: Task, /, **arguments: object) -> StudioJob:
         """Begin a task in a new process."""
         with self._lock:
             name = f"job-{len(self._jobs) + 1}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from discreet.choices import PlainDict, PlainMapping
 from discreet.coding.agreement import find_difference
@@ -77,7 +76,7 @@ def _tell(untold: PlainMapping) -> None:
         warnings.warn(f"{sentence} Stating it ends this message.", AssumedReading, stacklevel=2)
 
 
-def _show(name: str, value: Any) -> str:
+def _show(name: str, value: object) -> str:
     """Return a keyword with its value; of a key only that there is one."""
     value = write_merge(value) if name == "merge" else value
     if isinstance(value, Mapping) and value.keys() == {EVERYWHERE}:

@@ -149,7 +149,7 @@ def _score_numbers(array: pa.Array, at_least: float | None) -> Int8Array:
     return np.where(empty, MISSING, codes).astype(np.int8)
 
 
-def make_column(cells: Sequence[Any]) -> pa.Array:
+def make_column(cells: Sequence[object]) -> pa.Array:
     """Return cells of no declared type as a column: numbers of one type, or texts.
 
     Each cell is written by itself: what a text says is never decided by the cells beside it, and a
@@ -173,7 +173,7 @@ def make_column(cells: Sequence[Any]) -> pa.Array:
 _TYPES = {int: pa.int64(), float: pa.float64(), str: pa.string()}
 
 
-def clean_cell(cell: Any) -> Any:
+def clean_cell(cell: object) -> Any:
     """Return a cell, with None for one that holds nothing or only blanks."""
     return None if isinstance(cell, str) and not cell.strip() else cell
 

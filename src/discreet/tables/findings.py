@@ -97,7 +97,13 @@ class Findings:
     raters: str | Mapping[str, Mapping[str, str]] = ""
 
     def decide(
-        self, name: str, value: Any, reason: str, *, is_sure: bool = True, is_public: bool = False
+        self,
+        name: str,
+        value: object,
+        reason: str,
+        *,
+        is_sure: bool = True,
+        is_public: bool = False,
     ) -> None:
         """Propose the value of a field that nobody stated; lists grow."""
         if name in self.stated and name not in LISTS:
@@ -107,7 +113,12 @@ class Findings:
         self.decisions.append(Decision(name, value, is_sure, reason, is_public))
 
     def note(
-        self, name: str, value: Any, reason: str, cells: Sequence[str], undo: Sequence[Remedy] = ()
+        self,
+        name: str,
+        value: object,
+        reason: str,
+        cells: Sequence[str],
+        undo: Sequence[Remedy] = (),
     ) -> None:
         """Propose a value of which the user is told, with what would undo it."""
         self.decide(name, value, reason)

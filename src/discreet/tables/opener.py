@@ -110,7 +110,7 @@ Progress = Callable[[int], None]
 
 
 def read_tables(
-    source: Any,
+    source: object,
     take: Callable[[Iterator[Source]], Made],
     *,
     reading: Reading | None = None,
@@ -280,7 +280,7 @@ def refuse_form(form: Form, kind: str, file: Path) -> None:
 
 
 def read_columns(
-    source: Any, columns: Sequence[str], subject: str, *, numbers: Sequence[str] = ()
+    source: object, columns: Sequence[str], subject: str, *, numbers: Sequence[str] = ()
 ) -> list[list[Any]]:
     """Return these columns of a small table, which may stand in any order and among others.
 
@@ -326,7 +326,7 @@ def _find(table: Source, columns: Sequence[str], subject: str) -> list[int]:
     return [names.index(name) for name in columns]
 
 
-def read_rows(path: Any, form: Form | None = None) -> tuple[list[str], list[list[str | None]]]:
+def read_rows(path: object, form: Form | None = None) -> tuple[list[str], list[list[str | None]]]:
     """Return the names and the rows, as text, of a small table."""
 
     def take(tables: Iterator[Source]) -> tuple[list[str], list[list[str | None]]]:
@@ -494,7 +494,7 @@ def _match(column: pa.Array, words: set[str]) -> BoolArray:
     return match_cells(column, lambda value: _text(value) in words, nulls="" in words)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return "" if value is None else spell(value).casefold()
 
 

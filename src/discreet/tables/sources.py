@@ -358,7 +358,7 @@ class FrameSource(DeclaredSource):
 _NUMBER = {b"discreet": b"number"}
 
 
-def is_data_frame(source: Any) -> bool:
+def is_data_frame(source: object) -> bool:
     """Say whether a source is a data frame that keeps its rows in memory."""
     is_result = isinstance(source, Tabular)
     return hasattr(source, "iloc") or (hasattr(source, "__arrow_c_stream__") and not is_result)
@@ -389,7 +389,7 @@ def as_arrow(frame: Any) -> Any:
     return table.cast(pa.schema(texts))
 
 
-def has_head(source: Any) -> bool:
+def has_head(source: object) -> bool:
     """Say whether a source is a frame whose first rows can be looked at, and then read again."""
     if isinstance(source, pa.Table | Mapping) or is_records(source):
         return True
@@ -411,12 +411,12 @@ def take_head(frame: Any, rows: int) -> Any:
     return frame if cut is None else cut(rows)
 
 
-def is_spark(source: Any) -> bool:
+def is_spark(source: object) -> bool:
     """Say whether something comes from Spark, without importing Spark."""
     return type(source).__module__.startswith("pyspark.")
 
 
-def refuse_spark(frame: Any) -> None:
+def refuse_spark(frame: object) -> None:
     """Refuse a frame of a cluster where answers must be in memory."""
     if is_spark(frame):
         raise OutOfReach(
@@ -432,7 +432,7 @@ def _records_to_arrow(records: Sequence[Mapping[Any, Any]]) -> Any:
     return _columns_to_arrow({name: [record.get(name) for record in records] for name in names})
 
 
-def _columns_to_arrow(columns: Mapping[Any, Any]) -> Any:
+def _columns_to_arrow(columns: Mapping[object, object]) -> Any:
     """Return named columns of cells as an Arrow table."""
     try:
         arrays = [_take_column(cells) for cells in columns.values()]

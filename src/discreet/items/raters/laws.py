@@ -203,7 +203,7 @@ class Surprise:
         sums = sparse.csr_array((np.ones(len(code)), (row, np.arange(len(code)))), shape=shape)
         return sums, who, level, np.bincount(level, minlength=size).astype(float)
 
-    def measure(self, score: Any) -> FloatArray:
+    def measure(self, score: object) -> FloatArray:
         """Return the surprise of all levels, facet after facet; NaN without ratings."""
         own, whole = self._list(score)
         whole = whole + self._prior

@@ -171,7 +171,7 @@ class ManyItems(Job[Any]):
     def __init__(self, plan: ManyPlan) -> None:
         self.plan = plan
 
-    def finish(self, total: Any) -> Uncertainty:
+    def finish(self, total: object) -> Uncertainty:
         """Return standard errors and how they were found; NaN where no solver vouches for them."""
         try:
             return self._finish(total)
@@ -181,7 +181,7 @@ class ManyItems(Job[Any]):
             notice = FitWarning(WarningKind.NO_STANDARD_ERRORS, sentence)
             return Uncertainty(missing, None, (notice,))
 
-    def _finish(self, total: Any) -> Uncertainty:
+    def _finish(self, total: object) -> Uncertainty:
         raise NotImplementedError
 
 

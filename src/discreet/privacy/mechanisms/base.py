@@ -64,7 +64,7 @@ class CompleteMechanism(ABC):
 
     @abstractmethod
     def attack_cells(
-        self, person: Any, public: Public, calibration: NoiseCalibration
+        self, person: object, public: Public, calibration: NoiseCalibration
     ) -> Mapping[str, npt.NDArray[Any]]:
         """Return the exact numbers of one made-up person, which the audit tells apart."""
 
@@ -100,7 +100,7 @@ class AdditiveMechanism(CompleteMechanism):
         return add_noise(cells, calibration, self, persons=counts.persons)
 
     def attack_cells(
-        self, person: Any, public: Public, calibration: NoiseCalibration
+        self, person: object, public: Public, calibration: NoiseCalibration
     ) -> Mapping[str, npt.NDArray[Any]]:
         """Return one made-up person's exact cells."""
         return self.cells(self.count(person, public, calibration), calibration)

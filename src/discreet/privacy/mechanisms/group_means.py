@@ -100,7 +100,7 @@ class GroupScores(AdditiveMechanism):
 
     def count(
         self,
-        answers: Any,
+        answers: object,
         public: Public,
         calibration: NoiseCalibration,  # noqa: ARG002
     ) -> dict[str, Int64Array]:

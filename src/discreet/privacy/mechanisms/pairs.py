@@ -174,7 +174,7 @@ class SparsePairs(AdditiveMechanism):
         return {"right_wrong": cells.toarray() if hasattr(cells, "toarray") else cells}
 
     def attack_cells(
-        self, person: Any, public: Public, calibration: NoiseCalibration
+        self, person: object, public: Public, calibration: NoiseCalibration
     ) -> Mapping[str, npt.NDArray[Any]]:
         """Return one made-up person's counts on all pairs: the edges are yet to be drawn."""
         return DensePairs().attack_cells(person, public, calibration)

@@ -152,7 +152,7 @@ class Residuals(AdditiveMechanism):
 
     def _sum(
         self,
-        answers: Any,
+        answers: object,
         public: Public,
         calibration: NoiseCalibration,
         centre: Int64Array,

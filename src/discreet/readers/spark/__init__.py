@@ -35,7 +35,7 @@ from discreet.secure import RandomSource
 from discreet.types import Int64Array, Vector
 
 
-def open_frame(source: Any, *, reading: Reading | None = None) -> SparkAnswers:
+def open_frame(source: object, *, reading: Reading | None = None) -> SparkAnswers:
     """Return a Spark DataFrame or table as answers of whole persons.
 
     Parameters

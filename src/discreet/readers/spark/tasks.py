@@ -100,7 +100,7 @@ class View:
     layout: RowLayout
     steps: tuple[Step, ...] = ()
 
-    def persons(self, batches: Iterator[Any]) -> Iterator[Persons]:
+    def persons(self, batches: Iterator[object]) -> Iterator[Persons]:
         """Yield the persons of one task."""
         # Spark runs a task on each core already.
         set_threads(1)
@@ -121,7 +121,7 @@ class SumUp:
     view: View
     function: Callable[[Persons], Vector]
 
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+    def __call__(self, batches: Iterator[object]) -> Iterator[Any]:
         total: Vector | None = None
         try:
             for persons in self.view.persons(batches):
@@ -142,7 +142,7 @@ class AskEach:
     view: View
     function: Callable[[Persons], Any]
 
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+    def __call__(self, batches: Iterator[object]) -> Iterator[Any]:
         try:
             for persons in self.view.persons(batches):
                 yield _row(_part_number(), RESULT, pickle.dumps(self.function(persons)))
@@ -186,7 +186,7 @@ def _part_number() -> int:
     return 0 if context is None else int(context.partitionId())
 
 
-def _drain(batches: Iterator[Any]) -> None:
+def _drain(batches: Iterator[object]) -> None:
     """Take what is left, because Spark waits until its rows are taken."""
     for _ in batches:
         pass
@@ -383,13 +383,13 @@ def _reduce(parts: Any, tasks: int) -> Any:
     return parts.repartition(tasks, "part", "block").mapInArrow(_add_blocks, SCHEMA)
 
 
-def read_one(parts: Any) -> list[Any]:
+def read_one(parts: object) -> list[Any]:
     """Return the results that tasks have sent, of all parts in order."""
     payloads = sorted(_fetch(parts))
     return [pickle.loads(payload) for _, block, payload in payloads if block == RESULT]  # noqa: S301
 
 
-def _fetch(parts: Any) -> list[tuple[int, int, bytes]]:
+def _fetch(parts: object) -> list[tuple[int, int, bytes]]:
     """Fetch rows to the driver; words about wrong answers are raised."""
     rows = [(int(part), int(block), bytes(payload)) for part, block, payload in _collect(parts)]
     failures = sorted(payload for _, block, payload in rows if block == FAILURE)
@@ -420,7 +420,7 @@ _ASK = "import sys, pyarrow, discreet; print(*sys.version_info[:2], sep='.')"
 _SECONDS = 60
 
 
-def check_workers(frame: Any) -> None:
+def check_workers(frame: object) -> None:
     """Refuse a local session whose tasks would run a Python without this package."""
     context = getattr(getattr(frame, "sparkSession", None), "_sc", None)
     if context is None or not str(getattr(context, "master", "")).startswith("local"):

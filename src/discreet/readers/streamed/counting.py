@@ -373,7 +373,7 @@ class _Pairs:
     at most twice as large as the largest.
     """
 
-    def __init__(self, start: Any) -> None:
+    def __init__(self, start: object) -> None:
         self._parts: list[Any] = [start]
 
     def grow(self, items: int) -> None:

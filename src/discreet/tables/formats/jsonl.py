@@ -313,7 +313,7 @@ class _Batch:
             if item not in apart and not self._reading.ignores(item)
         ]
 
-    def _check(self, line: int, item: str | None, key: str, value: Any) -> None:
+    def _check(self, line: int, item: str | None, key: str, value: object) -> None:
         text = _text(value)
         item_and_word = (item or "" if self._reading.by_item else "", text)
         if text is None or item_and_word in self._known or self._reading.looking:
@@ -503,7 +503,7 @@ def _refuse_scores(path: Path, task: str, names: Sequence[str], stated: str | No
     ).offering(*(make_remedy(f"'{name}' counts:", {"response": name}) for name in names))
 
 
-def _spell_score(value: Any) -> str | None:
+def _spell_score(value: object) -> str | None:
     if isinstance(value, str):
         return _LETTERS.get(value, value)
     return json.dumps(value) if isinstance(value, list | dict) else _text(value)

@@ -246,7 +246,7 @@ class LabelledSource:
                 stacklevel=2,
             )
 
-    def _read(self, **options: Any) -> tuple[PlainMapping, Any]:
+    def _read(self, **options: object) -> tuple[PlainMapping, Any]:
         try:
             import pyreadstat
         except ImportError:
@@ -267,7 +267,7 @@ class LabelledSource:
 class _Column:
     """One column while it is read: what became missing is counted."""
 
-    def __init__(self, name: str, labels: Labels, mapping: dict[Any, Any]) -> None:
+    def __init__(self, name: str, labels: Labels, mapping: dict[object, object]) -> None:
         self.name, self.labels, self.mapping = name, labels, mapping
         self.dropped: Counter[Any] = Counter()
         self._known: dict[Any, Any] = {None: None}
@@ -277,7 +277,7 @@ class _Column:
         """Whether labels of right and wrong say something else than 1 and 0 do."""
         return set(self.mapping.values()) == {0, 1} and any(k != v for k, v in self.mapping.items())
 
-    def take(self, cells: Sequence[Any]) -> list[Any]:
+    def take(self, cells: Sequence[object]) -> list[Any]:
         """Return the cells as they are to be read."""
         if not self.mapping and self.labels.is_plain and str not in set(map(type, cells)):
             return list(cells)  # numbers of which nothing is said, as most are
@@ -288,7 +288,7 @@ class _Column:
                 self.dropped[value] += count
         return [self._known[value] for value in cells]
 
-    def _translate(self, value: Any) -> Any:
+    def _translate(self, value: object) -> Any:
         if self.labels.missing(value):
             return None
         if value in self.mapping:
@@ -306,7 +306,7 @@ def _make_missing(ranges: Sequence[PlainMapping], is_text: bool) -> Callable[[An
     """
     spans = [(bounds["lo"], bounds["hi"]) for bounds in ranges]
 
-    def is_missing(value: Any) -> bool:
+    def is_missing(value: object) -> bool:
         if isinstance(value, str) != is_text:
             return isinstance(value, str)
         return any(low <= value <= high for low, high in spans)

@@ -229,7 +229,7 @@ def _list_rows(table: Any) -> list[Row]:
     return [[*left, *(None if cell == "" else cell for cell in row)] for row in table.iter_rows()]
 
 
-def _filled(row: Sequence[Any]) -> int:
+def _filled(row: Sequence[object]) -> int:
     return sum(cell is not None for cell in row)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from os import PathLike, fspath
-from typing import Any, Unpack
+from typing import Unpack
 
 from discreet.choices import PlainDict, PlainMapping
 from discreet.coding.keys import Key
@@ -163,7 +163,7 @@ class Inspection:
         words += [f"--{name.replace('_', '-')} {value}" for name, value in unknown.items()]
         return " ".join(words)
 
-    def answer(self, finding: TableFinding, number: int = 0, reply: Any = None) -> PlainDict:
+    def answer(self, finding: TableFinding, number: int = 0, reply: object = None) -> PlainDict:
         """Return the keywords of a reading with an answer to a question, and all that is certain.
 
         What is proposed for other questions is not taken; of another sheet or layout only what is
@@ -237,7 +237,7 @@ def simplify(stated: PlainMapping) -> PlainDict:
     return options
 
 
-def inspect_table(source: Any, **words: Unpack[ReadingWords]) -> Inspection:
+def inspect_table(source: object, **words: Unpack[ReadingWords]) -> Inspection:
     """Look at a table, and propose how to read it.
 
     Parameters
@@ -258,7 +258,7 @@ def inspect_table(source: Any, **words: Unpack[ReadingWords]) -> Inspection:
     return look_at(source, words)
 
 
-def look_at(source: Any, words: PlainMapping) -> Inspection:
+def look_at(source: object, words: PlainMapping) -> Inspection:
     """Return what :func:`inspect_table` does; the words were checked."""
     reading = state_reading(words)
     stated = {**{name: words[name] for name in words if name != "reading"}, **reading.stated}
@@ -308,7 +308,7 @@ def _list_assumed(decisions: Sequence[Decision]) -> tuple[Detected, ...]:
     )
 
 
-def decide_reading(source: Any, words: PlainMapping, items: Collection[str] = ()) -> Reading:
+def decide_reading(source: object, words: PlainMapping, items: Collection[str] = ()) -> Reading:
     """Return how to read a source: as stated, and as an inspection of it is sure of.
 
     Where the ``items`` are known, as those of a calibration are, other columns that would be asked
@@ -356,7 +356,7 @@ def _list_strangers(inspection: Inspection, items: Collection[str]) -> list[str]
     return [name for name in dict.fromkeys(asked) if name in names and name not in items]
 
 
-def refer_to_proposal(refusal: BadResponses, source: Any, words: PlainMapping) -> BadResponses:
+def refer_to_proposal(refusal: BadResponses, source: object, words: PlainMapping) -> BadResponses:
     """Return a refusal with a note on what an inspection of the file finds, and how to take it."""
     with suppress(DiscreetError):
         if "reading" in words or not is_inspected(source):
@@ -377,7 +377,7 @@ def refer_to_proposal(refusal: BadResponses, source: Any, words: PlainMapping) -
 _REFUSED_BY_READER = ("missing", "model")
 
 
-def is_inspected(source: Any) -> bool:
+def is_inspected(source: object) -> bool:
     """Say whether a source is looked at before it is read: not servers, clusters and JSON lines."""
     if not isinstance(source, str | PathLike):
         return has_head(source)
@@ -430,7 +430,7 @@ def _ask_sheet(question: str, sheets: Sequence[str], findings: Findings) -> None
     findings.ask("sheet", question, answers, sheets[:6])
 
 
-def _offer_other_sheets(source: Any, reading: Reading, findings: Findings) -> None:
+def _offer_other_sheets(source: object, reading: Reading, findings: Findings) -> None:
     """Add to questions that nothing but typing answers that another sheet may be meant."""
     if not any(one.is_open for one in findings.questions):
         return

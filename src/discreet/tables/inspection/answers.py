@@ -557,7 +557,7 @@ class Tallied:
             self._count(str(item), value, int(self._small[code]))
         return self.by_item
 
-    def add_long(self, items: Any, answers: Any) -> None:
+    def add_long(self, items: object, answers: object) -> None:
         """Add the answers of a long table."""
         if self._add_numbers(items, answers):
             return
@@ -570,7 +570,7 @@ class Tallied:
             if pair // width < len(listed) and pair % width < len(known_words):
                 self._count(listed[pair // width], known_words[pair % width], count)
 
-    def _add_numbers(self, items: Any, answers: Any) -> bool:
+    def _add_numbers(self, items: object, answers: object) -> bool:
         """Add answers that are small numbers to items that are numbers; say whether they are."""
         if not (_is_whole(items) and _is_whole(answers)):
             return False
@@ -600,7 +600,7 @@ class Tallied:
         for word, count in zip(known_words, times.tolist(), strict=False):
             self._count(item, word, count)
 
-    def _count(self, item: str, value: Any, times: int) -> None:
+    def _count(self, item: str, value: object, times: int) -> None:
         scoring = self._reading.scoring_of(item)
         word_counts = self.by_item.setdefault(item, {})
         word = spell(value).lower()

@@ -235,7 +235,7 @@ def ask_repeats(
 
 
 @rule("exports/lm runs.csv", otherwise=[])
-def _find_parts(cells: list[tuple[Any, ...]], table: Table) -> list[str]:
+def _find_parts(cells: list[tuple[object, ...]], table: Table) -> list[str]:
     """Return two columns that name items together: a task, and the number of its example."""
     columns = [c for c in name_columns(table.names, table.rows) if len(c.cells) == len(cells)]
     items = [item for _, item, _ in cells]

@@ -463,7 +463,7 @@ def locate_cell(
 
 
 def _find_wide(
-    batch: Sequence[Any], names: Sequence[str], cells: Mapping[str, frozenset[int]]
+    batch: Sequence[object], names: Sequence[str], cells: Mapping[str, frozenset[int]]
 ) -> tuple[int, int] | None:
     """Return row and column of the first cell of a batch."""
     hits = [
@@ -486,13 +486,13 @@ def _find_long(batch: Sequence[Any], cells: Mapping[str, frozenset[int]]) -> tup
 def _hold(column: pa.Array, values: frozenset[int]) -> BoolArray:
     """Say which cells of a column hold one of these numbers."""
 
-    def is_one(word: Any) -> bool:
+    def is_one(word: object) -> bool:
         return as_number(_TRUTH.get(spell(word).lower(), spell(word))) in values
 
     return match_cells(column, is_one)
 
 
-def settle_after(refusal: BadAnswer, reading: Reading, read: Any) -> Reading:
+def settle_after(refusal: BadAnswer, reading: Reading, read: object) -> Reading:
     """Return the reading with the scale of answers of which one was refused, or refuse it still.
 
     Where some values are no numbers, the scale is that of the others: the reader then stops at the

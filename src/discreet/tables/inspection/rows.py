@@ -112,7 +112,7 @@ class CellGrid:
     kind: str = "text"
 
 
-def open_grids(source: Any, reading: Reading) -> list[CellGrid]:
+def open_grids(source: object, reading: Reading) -> list[CellGrid]:
     """Return the tables of a source; of several files the first."""
     if not isinstance(source, str | PathLike):
         return [_grid_of(FrameSource(as_arrow(take_head(source, MOST_ROWS + 1))), "frame")]
@@ -164,7 +164,7 @@ def _grid_of(source: Source, kind: str) -> CellGrid:
     return CellGrid(source.name, rows[:most], list(source.names), {}, is_whole, labels, kind)
 
 
-def _text(cell: Any) -> str | None:
+def _text(cell: object) -> str | None:
     text = write_cell(cell)
     return None if text is None or not text.strip() else text.strip()
 
