@@ -3,7 +3,7 @@
 ``python -m tools.words`` writes ``words.pot`` anew and every ``.po`` with it: what is translated
 stays, what nobody says any more goes, what is new is empty until somebody translates it.
 
-Found are ``tell("...")``, ``tell.of(kind, "...")`` and ``tell.count(number, "...", "...")`` in
+Found are ``tell("...")``, ``tell.of("...")`` and ``tell.count(number, "...", "...")`` in
 modules and templates, what ``mark`` and ``mark_of`` mark in tables of sentences, refusals of the
 studio, the texts of its fields, sentences of the library that it shows, and what each mechanism
 says of itself.
@@ -24,7 +24,7 @@ from discreet.words import CONTEXTS, FOLDER, SOURCE, CatalogueEntry, read_entrie
 
 PACKAGE = TEMPLATES.parent
 CALLS = dict.fromkeys(("tell", "mark", "mark_of", "refuse", "not_found"), (0, 1))
-CALLS |= {"tell.of": (1, 2), "tell.count": (1, 3)}
+CALLS |= {"tell.of": (0, 1), "tell.count": (1, 3)}
 """Which arguments of a call are sentences."""
 FIELDS, MECHANISMS = TEMPLATES / "studio" / "fields.toml", PACKAGE / "privacy" / "mechanisms"
 MESSAGES = TEMPLATES / "studio" / "messages.toml"

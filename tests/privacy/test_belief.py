@@ -36,7 +36,7 @@ from discreet.report.public import write_public_page
 from discreet.report.statement import explain_belief, write_statement
 from discreet.secure import SeededSource
 from discreet.text import show_chance, show_probability_bound
-from discreet.words import KINDS, speak
+from discreet.words import speak
 
 ROOT = Path(__file__).parents[2]
 PLANNING = (ROOT / "docs" / "planning.md").read_text(encoding="utf-8")
@@ -290,7 +290,7 @@ def test_a_page_opens_in_everyday_words_and_the_exact_statement_follows(language
     assert paragraphs[0].startswith(FIRST[language])
     ratio = math.exp(1.0 if relation is REPLACE else 2.0)
     assert re.findall(r"\d+", paragraphs[0]) == ["50", f"{100 * ratio / (1 + ratio):.0f}"]
-    exact = explain_belief(made.guarantee, KINDS["answers"], speak(record))
+    exact = explain_belief(made.guarantee, speak(record))
     assert paragraphs[1] == exact
 
 
@@ -307,7 +307,7 @@ def test_the_calibrated_exception_is_what_the_guarantee_carries():
     promise = spend.guarantee(is_private=True)
     assert promise.tail == tail_probability(spend.bound, 1.0, REPLACE)
     assert Guarantee.from_dict(promise.to_dict()) == promise
-    assert show_chance(promise.tail) in explain_belief(promise, KINDS["answers"])
+    assert show_chance(promise.tail) in explain_belief(promise)
 
 
 @pytest.mark.parametrize("row", re.findall(r"^\| ([\d.]+) \|.*$", PLANNING, re.M))

@@ -7,7 +7,7 @@ import discreet
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.scales import ranks as made
 from discreet.scales.ranks import find_standing, list_groups, say_extremes, show_ranks
-from discreet.words import KINDS
+from discreet.words import ENGLISH, KINDS
 
 
 def make(difficulty, se=0.1, covariance=None):
@@ -25,9 +25,9 @@ def make(difficulty, se=0.1, covariance=None):
 
 def test_the_extremes_are_named_only_as_far_as_they_are_sure():
     clear = find_standing(make([3.0, 0.0, -3.0])).ranges
-    assert say_extremes(clear, KINDS["answers"]) == "Hardest: q0. Easiest: q2."
+    assert say_extremes(clear) == "Hardest: q0. Easiest: q2."
     close = find_standing(make([3.0, 2.95, -3.0])).ranges
-    assert say_extremes(close, KINDS["comparisons"]) == (
+    assert say_extremes(close, ENGLISH.about(KINDS["comparisons"])) == (
         "Which object is strongest is not sure: 2 may be it (q0, q1). Weakest: q2."
     )
 

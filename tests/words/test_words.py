@@ -300,8 +300,8 @@ def test_a_sentence_is_said_by_its_number_and_by_its_kind():
     assert tell.count(1, "{number} cat", "{number} cats") == "1 Katze"
     many = tell.count(1234, "{number} cat", "{number} cats")
     assert many == "1\N{NARROW NO-BREAK SPACE}234 Katzen"
-    assert tell.of(KINDS["answers"], "all {items}") == "alle Aufgaben"
-    assert tell.of(KINDS["comparisons"], "all {items}") == "all objects"
+    assert tell.of("all {items}") == "alle Aufgaben"
+    assert tell.about(KINDS["comparisons"]).of("all {items}") == "all objects"
 
 
 def test_a_catalogue_is_read_as_it_was_written():

@@ -25,13 +25,13 @@ from discreet.coding.reading import PLAIN, Reading
 from discreet.coding.remedies import Detected
 from discreet.counts.planes import AnswerStore, BitPlanes, join_sparse
 from discreet.errors import BadUsage, OutOfReach
-from discreet.secure import RandomSource
 from discreet.types import BoolArray, IndexArray, Int8Array, Int64Array, UInt64Array
 
 if TYPE_CHECKING:
     from discreet.counts import PairCounts
     from discreet.counts.folds import Tally
     from discreet.counts.pairs import Weighting
+    from discreet.secure import RandomSource
 
 SUM_BYTES = 64
 

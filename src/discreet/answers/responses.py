@@ -33,7 +33,6 @@ from discreet.coding.remedies import Detected
 from discreet.coding.values import Codes
 from discreet.counts.planes import AnswerStore
 from discreet.names import name_id
-from discreet.secure import RandomSource
 from discreet.types import Int8Array, Texts
 
 if TYPE_CHECKING:
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from discreet.counts import PairCounts
     from discreet.counts.folds import Tally
     from discreet.counts.pairs import Weighting
+    from discreet.secure import RandomSource
 
 
 class Responses(Answers):

@@ -28,7 +28,6 @@ from discreet.counts.planes import AnswerStore, BitPlanes, Nodes, SparseRows, St
 from discreet.errors import BadResponses, BadUsage
 from discreet.jit import worth_compiling
 from discreet.names import restore_ids
-from discreet.secure import RandomSource
 from discreet.tabular import make_frame
 from discreet.text import name_some
 from discreet.types import BoolArray, IndexArray, Int64Array, Texts, UInt64Array
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 
     from discreet.answers.responses import Responses
     from discreet.answers.routed import RoutedPersons
+    from discreet.secure import RandomSource
 
 #: Cells looked at together in capping: 16 megabytes of random keys.
 _CELLS = 1 << 22

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import discreet
 from discreet.choices import Adjustment, DifTest, PlainDict, ScoreMethod
 from discreet.cli.answers import (
     ReadingOptions,
@@ -70,11 +71,10 @@ def mislabelled(
     check_method(method)
     output.check(LABELS_FILE)
     responses = read_answers(file, reading)
-    from discreet.api.calibrating import fit
     from discreet.items.mislabelled import find_mislabelled
 
     with working("Looking for mislabelled items"):
-        estimate = fit(
+        estimate = discreet.fit(
             responses, method=check_method(method), model=reading.model, standard_errors=False
         )
         screen = find_mislabelled(responses, estimate, level=level)
@@ -134,10 +134,8 @@ def score(
         responses = read_weighted(file, grouped, weights, like=item_parameters)
     import numpy as np
 
-    from discreet.persons.scoring import score as estimate_abilities
-
     with working("Estimating abilities"):
-        scores = estimate_abilities(
+        scores = discreet.score(
             responses,
             item_parameters,
             method=method,

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import discreet
 from discreet.atomic import write_text
 from discreet.cli.answers import Columns, ReleaseReading
 from discreet.cli.options import Language
@@ -61,7 +62,6 @@ def approve(
 ) -> None:
     """Show a request completely, then sign it. Read it first: what is signed can be released."""
     from discreet.privacy.ledger.request import Request, make_fingerprint, read_passphrase
-    from discreet.privacy.ledger.request import approve as sign
 
     opened_request = Request.load(request)
     # Nobody signs what did not all reach standard output.
@@ -76,7 +76,7 @@ def approve(
         ) from None
     if signing_key is not None:
         passphrase = read_passphrase(passphrase_file)
-        opened_request = sign(opened_request, signing_key, passphrase=passphrase)
+        opened_request = discreet.approve(opened_request, signing_key, passphrase=passphrase)
         opened_request.save(request)
     for signature in opened_request.signatures:
         say_field("signed by", [make_fingerprint(signature.public_key)])
@@ -110,11 +110,10 @@ def change_approver(
     request: Path | None = None,
 ) -> None:
     """Enter an approver's key. The first are entered freely, later ones need approval."""
-    from discreet.privacy.ledger import Ledger
     from discreet.privacy.ledger.policy import Approver, propose_change
     from discreet.privacy.ledger.request import Request, find_public
 
-    ledger = Ledger.open(file)
+    ledger = discreet.Ledger.open(file)
     if request is not None:
         if name or public_key or retire or propose:
             raise BadUsage(
@@ -170,9 +169,7 @@ def correct(
     force: bool = False,
 ) -> None:
     """Write the notice that a release was corrected by a later one."""
-    from discreet.publishing.notices import correction_notice
-
-    notice = correction_notice(bundle, by, reason, language=language, page=_is_page(out))
+    notice = discreet.correction_notice(bundle, by, reason, language=language, page=_is_page(out))
     _show(notice, out, force=force)
 
 
@@ -185,9 +182,7 @@ def withdraw(
     force: bool = False,
 ) -> None:
     """Write the notice that a release is withdrawn. What was spent stays spent."""
-    from discreet.publishing.notices import withdrawal_notice
-
-    notice = withdrawal_notice(bundle, reason, language=language, page=_is_page(out))
+    notice = discreet.withdrawal_notice(bundle, reason, language=language, page=_is_page(out))
     _show(notice, out, force=force)
 
 

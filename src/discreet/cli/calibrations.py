@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import discreet
 from discreet.atomic import CALIBRATION_FILE, ESTIMATE_FILE, PRIVACY_FILE
 from discreet.choices import PlainDict
 from discreet.cli.output import note, print_columns
@@ -42,9 +43,8 @@ def settle_scale(
         return None
     if not target.needs_persons:
         return target.settle(())
-    from discreet.persons.scoring import score
 
-    return target.settle(score(responses, calibration).ability)
+    return target.settle(discreet.score(responses, calibration).ability)
 
 
 def stored_scale(calibration: Path) -> Scale | None:
@@ -222,9 +222,7 @@ def _read_folder(folder: Path) -> Any:
         if (folder / name).exists():
             return _read_estimate(folder / name)
     if (folder / PRIVACY_FILE).exists():
-        from discreet.publishing.verification import read_release
-
-        return read_release(folder)
+        return discreet.read_release(folder)
     raise BadUsage(
         f"{folder} holds neither a calibration ({CALIBRATION_FILE}) nor a release "
         f"({PRIVACY_FILE}); make one with `discreet fit FILE --out DIR` or `discreet release`."

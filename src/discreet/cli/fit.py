@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import typer
 
+import discreet
 from discreet.atomic import (
     CALIBRATION_FILE,
     CALIBRATION_FILES,
@@ -134,13 +135,12 @@ def fit(
             )
     opened = partial(open_answers, file, reading, limits, "Estimating difficulties", like=held)
     with nullcontext(file) if has_sums else opened() as answers:
-        from discreet.api.calibrating import fit as calibrate
         from discreet.counts import PairCounts
         from discreet.readers.opening import load_answers
         from discreet.report.formats import list_calibration
 
         responses: Any = answers if design is None else load_answers(answers).route(design)
-        estimate = calibrate(
+        estimate = discreet.fit(
             responses,
             method=check_method(method),
             model=reading.model,
@@ -228,12 +228,10 @@ def fit_ratings(
 def _estimate_severities(
     file: str, options: RaterOptions, reading: ReadingOptions, method: str, anchors: object = None
 ) -> tuple[Ratings, Estimate]:
-    from discreet.api.calibrating import fit
-    from discreet.readers.ratings import read_ratings
 
     columns = [*options.facets, *([options.drift_over] if options.drift_over else [])]
-    ratings = read_ratings(file, facets=columns, **list_rating_words(reading))
-    estimate = fit(
+    ratings = discreet.read_ratings(file, facets=columns, **list_rating_words(reading))
+    estimate = discreet.fit(
         ratings,
         facets=options.facets,
         structure=options.structure,
@@ -379,15 +377,17 @@ def _print_inspection(inspection: Inspection) -> None:
     say()
 
 
-def _run_check(file: str, method: str, reading: ReadingOptions, anchors: Any = None) -> ModelCheck:
+def _run_check(
+    file: str, method: str, reading: ReadingOptions, anchors: object = None
+) -> ModelCheck:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=AssumedReading)  # it was printed above
         responses = read_answers(file, reading, anchors)
-    from discreet.api.calibrating import fit
     from discreet.report.diagnosis import check_model
 
     with working("Testing the model"):
-        estimate = fit(responses, method=check_method(method), model=reading.model, anchors=anchors)
+        method_name = check_method(method)
+        estimate = discreet.fit(responses, method=method_name, model=reading.model, anchors=anchors)
         return check_model(responses, estimate)
 
 
@@ -581,13 +581,12 @@ def _test_answers(
 ) -> tuple[Diagnosis, Scale | None]:
     """Calibrate answers; return their test, and the scale that was asked for."""
     responses = read_answers(source, reading)
-    from discreet.api.calibrating import fit
     from discreet.items.study import diagnose
     from discreet.report.diagnosis import diagnose_test
 
     study: Study | None = None
     with working("Estimating difficulties"):
-        estimate = fit(responses, method=check_method(method), model=reading.model)
+        estimate = discreet.fit(responses, method=check_method(method), model=reading.model)
         try:
             study = diagnose(responses, estimate)
         except BadUsage as error:

@@ -32,10 +32,9 @@ def leaderboard(
 ) -> None:
     """Rank models by their answers to questions: measures, rank ranges, tiers, pass@k."""
     output.check(*FILES)
-    from discreet.api.leaderboards import leaderboard as rank_models
 
     with working("Comparing models"):
-        board = rank_models(
+        board = discreet.leaderboard(
             file,
             cluster=cluster,
             pass_at=_split_numbers(pass_at),

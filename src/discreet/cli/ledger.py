@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import discreet
 from discreet.atomic import check_place, write_text
 from discreet.choices import PlainDict, PlainMapping, Relation
 from discreet.cli.answers import (
@@ -52,9 +53,7 @@ class LedgerTerms:
 
 def create_ledger(file: Path, *, terms: LedgerTerms) -> None:
     """Make a ledger with a total limit. All releases about one population share it."""
-    from discreet.privacy.ledger import Ledger
-
-    ledger = Ledger.create(file, **vars(terms))
+    ledger = discreet.Ledger.create(file, **vars(terms))
     say(
         f"Made {file} with a limit of epsilon {ledger.limit.epsilon:g} at delta "
         f"{ledger.limit.delta:g}. Keep it safe: it is the only record of what is spent."
@@ -87,10 +86,9 @@ def declare_population(
     correct: bool = False,
 ) -> None:
     """Declare whom data is about. What is not declared disjoint counts as overlapping."""
-    from discreet.privacy.ledger import Ledger
     from discreet.report.spending import explain_relations
 
-    ledger = Ledger.open(file)
+    ledger = discreet.Ledger.open(file)
     populations = ledger.declare(
         name,
         contains=split_names(contains),
@@ -111,10 +109,9 @@ def declare_population(
 
 def show_ledger(file: Path, *, as_json: bool = False) -> None:
     """Show what has been spent and what is left. For the steward only."""
-    from discreet.privacy.ledger import Ledger
     from discreet.report.spending import describe_largest, explain_relations, list_populations
 
-    ledger = Ledger.open(file)
+    ledger = discreet.Ledger.open(file)
     history = ledger.history()
     limit, largest, rows = history.limit, describe_largest(history), list_populations(history)
     entries = [entry.to_dict() for entry in history.entries]
@@ -160,7 +157,6 @@ def report_spending(
     as_json: bool = False,
 ) -> None:
     """Report what was spent, for publication. Prints Markdown without --out."""
-    from discreet.privacy.ledger import Ledger
     from discreet.report.spending import describe_spending, write_spending_page, write_spending_text
 
     ways: dict[str, Callable[[PlainMapping], str]]
@@ -169,7 +165,7 @@ def report_spending(
         if out.suffix not in ways:
             raise BadUsage(f"{out}: a spending report is written as .html, .md or .json; name one.")
         check_writable(out.parent, [out.name], force=force)
-    ledger = Ledger.open(file)
+    ledger = discreet.Ledger.open(file)
     spending = describe_spending(ledger, ledger.history(), language)
     if as_json:
         print_json(spending)
@@ -205,11 +201,8 @@ def _print_waiting(ledger: Ledger, history: History) -> None:
 
 def check_ledger(file: Path, *, bundles: Path, as_json: bool = False) -> None:
     """Check that the ledger knows every published bundle. Finds copied and restored ledgers."""
-    from discreet.privacy.ledger import Ledger
-    from discreet.publishing.verification import check_ledger as check
-
-    ledger = Ledger.open(file)
-    checked = check(ledger, bundles)
+    ledger = discreet.Ledger.open(file)
+    checked = discreet.check_ledger(ledger, bundles)
     checked_releases = {bundle.release for bundle in checked}
     missing = [
         entry.number

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import discreet
 from discreet.atomic import CALIBRATION_FILES
 from discreet.choices import PairMethod, PlainDict
 from discreet.cli.answers import Columns, ReadingOptions, read_answers, read_votes
@@ -69,12 +70,10 @@ def top(
     else:
         _refuse_options(file, method, regularisation, reading)
         estimate = _as_estimate(stored_calibration)
-    from discreet.results.ranking import rank
-    from discreet.scales.ranks import rank_ranges
 
     with working("Comparing items"):
-        ranking = rank(estimate, k, easiest=easiest, level=level)
-        ranges = rank_ranges(estimate, easiest=easiest, level=level)
+        ranking = discreet.rank(estimate, k, easiest=easiest, level=level)
+        ranges = discreet.rank_ranges(estimate, easiest=easiest, level=level)
         ranking = ranges.narrow(ranking)
     names = {name: list(getattr(ranking, name)) for name in RANKED}
     estimation = {"gap": ranking.gap, "method": estimate.method, "choice": estimate.choice}
@@ -98,10 +97,9 @@ def find_words(calibration: Any) -> ReleaseKind:
 
 def _fit(file: str, method: str, regularisation: float, reading: ReadingOptions) -> Estimate:
     responses = read_answers(file, reading)
-    from discreet.api.calibrating import fit
 
     with working("Estimating difficulties"):
-        return fit(
+        return discreet.fit(
             responses,
             method=check_method(method),
             model=reading.model,
@@ -168,12 +166,10 @@ def compare_items(
             f"{calibration} is no calibration: give a release, a folder of `discreet fit --out`, "
             "a bank, or a saved estimate."
         )
-    from discreet.scales.ranks import compare_items as compare
-    from discreet.scales.ranks import rank_ranges
 
     estimate = _as_estimate(stored_calibration)
-    pair = compare(estimate, first, second, level=level)
-    ranges = rank_ranges(estimate, level=level)
+    pair = discreet.compare_items(estimate, first, second, level=level)
+    ranges = discreet.rank_ranges(estimate, level=level)
     half = ranges.quantile * pair.se
     every = {"lower": pair.difference - half, "upper": pair.difference + half}
     is_sure = abs(pair.difference) > ranges.bar * pair.se
@@ -269,17 +265,14 @@ def link(
         )
     output.check(*CALIBRATION_FILES, LINK_FILE)
     first, second = read_calibration(base), read_calibration(new)
-    from discreet.scales.linking import link_calibrations
 
     pair = first, second
     if answers_a is not None and answers_b is not None:
-        from discreet.persons.scoring import score
-
         pair = (
-            score(read_answers(answers_a, reading, first), first),
-            score(read_answers(answers_b, reading, second), second),
+            discreet.score(read_answers(answers_a, reading, first), first),
+            discreet.score(read_answers(answers_b, reading, second), second),
         )
-    linkage = link_calibrations(*pair, flag_at=flag_at, by=by)
+    linkage = discreet.link_calibrations(*pair, flag_at=flag_at, by=by)
     written = []
     if output.out is not None:
         names = name_calibration(base), name_calibration(new)
@@ -316,11 +309,10 @@ def drift(
     names = tuple(name_calibration(file) for file in files)
     if len(set(names)) < len(names):
         names = tuple(map(str, files))
-    from discreet.api.drift import find_drift
 
     sources = [_read_period(file, reading) for file in files]
     with working("Comparing"):
-        trends = find_drift(sources, periods=names, level=level)
+        trends = discreet.find_drift(sources, periods=names, level=level)
     written = output.write({DRIFT_FILE: confidential(trends.to_dict())})
     output.show(_drift_document(trends), lambda: _print_drift(trends))
     conclude(trends.warnings, written, choice=trends.choice)
@@ -393,12 +385,12 @@ def create_bank(
 ) -> None:
     """Start a bank with the items of a calibration, whose scale becomes that of the bank."""
     check_writable(file.parent, [file.name], force=force)
-    from discreet.scales.bank import create_bank as create
-    from discreet.scales.bank import write_bank
 
     item_parameters = read_calibration(calibration)
-    bank = create(item_parameters, scale=scale, source=source or name_calibration(calibration))
-    write_bank(file, bank)
+    bank = discreet.create_bank(
+        item_parameters, scale=scale, source=source or name_calibration(calibration)
+    )
+    discreet.write_bank(file, bank)
     say(f"Made {file} with {len(bank.items):,} items ({bank.access})")
     left = len(getattr(item_parameters, "estimate", item_parameters).items) - len(bank.items)
     conclude([f"{left} items have no difficulty and were left out"] if left else ())
@@ -413,14 +405,11 @@ def add_to_bank(
     as_json: bool = False,
 ) -> None:
     """Link a calibration to a bank and add its new items. Values in the bank do not change."""
-    from discreet.api.banks import read_bank
-    from discreet.scales.bank import grow_bank, write_bank
-
-    bank = read_bank(file)
+    bank = discreet.read_bank(file)
     item_parameters = read_calibration(calibration)
     name = source or name_calibration(calibration)
-    grown, link = grow_bank(bank, item_parameters, source=name, flag_at=flag_at)
-    write_bank(file, grown)
+    grown, link = discreet.grow_bank(bank, item_parameters, source=name, flag_at=flag_at)
+    discreet.write_bank(file, grown)
     added = grown.items[len(bank.items) :]
     if as_json:
         print_json({"added": list(added), "items": len(grown.items), "link": _link_document(link)})
@@ -434,9 +423,7 @@ def add_to_bank(
 
 def show_bank(file: Path, *, as_json: bool = False) -> None:
     """Show the items of a bank."""
-    from discreet.api.banks import read_bank
-
-    bank = read_bank(file)
+    bank = discreet.read_bank(file)
     columns = bank.to_dict()
     if as_json:
         guarantee = None if bank.guarantee is None else bank.guarantee.to_dict()

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
+import discreet
 from discreet.atomic import CALIBRATION_FILES, REPORT_FILE, check_place, staged
 from discreet.choices import Design, Layout, Model, PlainDict, Relation
 from discreet.cli.calibrations import print_calibration, write_calibration
@@ -70,14 +71,12 @@ def simulate(
     """Draw answers from known parameters. The difficulties and abilities go beside them."""
     import numpy as np
 
-    from discreet.simulation import simulate as draw
-
     suffix = _suffix(out)
     truth = out.name.removesuffix(suffix) + ".truth.json"
     names = (out.name, truth)
     check_writable(out.parent, names, force=force)
     with working("Drawing answers"):
-        sample = draw(
+        sample = discreet.simulate(
             *(persons, items, answered),
             design=cast("DesignName", design),  # another name is refused there
             steps=steps,
@@ -204,11 +203,10 @@ def demo(*, out: Path = Path("demo"), force: bool = False) -> None:
 
 def _calibrate(out: Path) -> Path:
     """Calibrate, and return the place of the report."""
-    from discreet.api.calibrating import fit
     from discreet.datasets import citation, wellbeing
 
     answers = wellbeing()
-    estimate = fit(answers)
+    estimate = discreet.fit(answers)
     say(f"wellbeing: a questionnaire of {answers.n_items} items, {answers.n_persons} persons")
     say(citation("wellbeing"))
     say()
@@ -224,15 +222,12 @@ def _calibrate(out: Path) -> Path:
 
 def _release(ledger: Path, bundle: Path) -> None:
     from discreet.datasets import WELLBEING_ANSWERS, WELLBEING_TEXTS, wellbeing
-    from discreet.privacy.accounting import Budget
-    from discreet.privacy.ledger import Ledger
-    from discreet.publishing.release import release
 
-    book = Ledger.create(ledger, *DEMO_BUDGET)
+    book = discreet.Ledger.create(ledger, *DEMO_BUDGET)
     with working("Releasing"):
-        released = release(
+        released = discreet.release(
             wellbeing(),
-            Budget(*DEMO_BUDGET),
+            discreet.Budget(*DEMO_BUDGET),
             # From the questionnaire, not from the answers.
             items=dict.fromkeys(WELLBEING_TEXTS, len(WELLBEING_ANSWERS) - 1),
             design="random",
@@ -279,13 +274,11 @@ def plan(
     as_json: bool = False,
 ) -> None:
     """Predict what privacy costs. Leave out one of persons, items, epsilon and the target."""
-    from discreet.planning.plan import plan as make
-
     if target_top is not None and top is None:
         raise BadUsage("--target-top is a share of the K hardest items; give --top K too")
     overlap = None if target_top is None or top is None else (top, target_top)
     words: PlainDict = vars(study)  # names of mechanisms and designs are checked there
-    predicted = make(**words, target_overlap=overlap)
+    predicted = discreet.plan(**words, target_overlap=overlap)
     conclude(predicted.warnings)
     document = predicted.to_dict()
     if top is not None:
@@ -386,10 +379,9 @@ def audit(
 ) -> None:
     """Attack a mechanism on simulated data. Exit code 1: its guarantee was refuted."""
     from discreet.planning.audit import Verdict, audit_mechanism
-    from discreet.privacy.accounting import Budget
     from discreet.privacy.mechanisms import find_mechanism, set_typical
 
-    budget = Budget(epsilon, delta, neighbours)
+    budget = discreet.Budget(epsilon, delta, neighbours)
     size = _make_size(items, max_answers, steps, forms, design)
     with working(f"Attacking {mechanism}"):
         attacked = set_typical(find_mechanism(mechanism), typical)

@@ -17,7 +17,7 @@ from discreet.html import write_page
 from discreet.publishing.verification import check_bundle
 from discreet.report.statement import list_identity
 from discreet.text import markdown_table, markdown_text
-from discreet.words import Language, find_kind, speak, translate_record
+from discreet.words import Language, speak, translate_record
 
 
 @dataclass(frozen=True)
@@ -198,19 +198,16 @@ def _check_reason(reason: str) -> str:
 def _stays_spent(record: PlainMapping) -> str:
     tell = speak(record)
     return tell.of(
-        find_kind(record),
         "What was published stays known to whoever has read it, so that the privacy budget that "
         "was spent on it stays spent, and is counted in every later release about the same "
-        "{persons}.",
+        "{persons}."
     )
 
 
 def _name(record: PlainMapping) -> str:
     identity, tell = record.get("identity", {}), speak(record)
     count = len(record["items"])
-    title = identity.get("title") or tell.of(
-        find_kind(record), "{numbers} of {count} {items}", count=count
-    )
+    title = identity.get("title") or tell.of("{numbers} of {count} {items}", count=count)
     if "version" not in identity:
         return str(title)
     return tell("{name}, version {version}", name=title, version=identity["version"])

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from discreet.choices import PlainMapping
 from discreet.privacy.accounting import bound_group
 from discreet.text import show_chance
-from discreet.words import find_kind, mark_of, speak
+from discreet.words import mark_of, speak
 
 #: What stands for a person, and whom a release protects less.
 UNITS = {
@@ -32,33 +32,32 @@ def explain_unit(record: PlainMapping) -> list[str]:
     """Say what a person is, and what is promised to several; nothing where noise was for tests."""
     if not record["guarantee"]["is_private"]:
         return []
-    kind, tell = find_kind(record), speak(record)
+    tell = speak(record)
     epsilon, delta = bound_group(record["guarantee"]["epsilon"], record["guarantee"]["delta"], 2)
     together = tell.of(
-        kind,
         "For k {persons} together the promise is weaker: k·epsilon, and "
         "delta·(e^(k·epsilon) - 1)/(e^epsilon - 1). For two that is epsilon {epsilon} and delta "
         "{delta}.",
         epsilon=f"{epsilon:g}",
         delta=show_chance(delta) if delta else "0",
     )
-    return [f"{tell.of(kind, UNITS[record.get('person_is')])} {together}"]
+    return [f"{tell.of(UNITS[record.get('person_is')])} {together}"]
 
 
 def explain_reading(record: PlainMapping) -> str:
     """Say how the data was read, as it was stated; of a key only that there was one."""
-    kind, tell, reading = find_kind(record), speak(record), record["reading"]
+    tell, reading = speak(record), record["reading"]
     if reading is None:
-        return tell.of(kind, "The {answers} had been read before; how is not part of this record.")
+        return tell.of("The {answers} had been read before; how is not part of this record.")
     if not reading:
         return tell.of(
-            kind, "Nothing was stated about how to read the {answers}: fixed rules were followed."
+            "Nothing was stated about how to read the {answers}: fixed rules were followed."
         )
     stated = [
         tell("scored with a key") if name == "key" else f"{name} = {_show_stated(value)}"
         for name, value in reading.items()
     ]
-    return tell.of(kind, "The {answers} were read as stated: {how}.", how="; ".join(stated))
+    return tell.of("The {answers} were read as stated: {how}.", how="; ".join(stated))
 
 
 def _show_stated(value: object) -> str:
@@ -79,10 +78,9 @@ def explain_choices(record: PlainMapping) -> str:
         )
     if record["looked"]:
         return tell.of(
-            find_kind(record),
             "The {answers} were looked at before the {listed}, the cap on {answers}, the way of "
             "reading them, epsilon, delta and the mechanism were set. If any of them was chosen "
-            "because of what was seen, this promise is void.",
+            "because of what was seen, this promise is void."
         )
     if has_step_items(record):
         return tell(
@@ -91,10 +89,9 @@ def explain_choices(record: PlainMapping) -> str:
             "looking at the data. Choosing any of them after looking voids this promise."
         )
     return tell.of(
-        find_kind(record),
         "The {listed}, the cap on {answers}, the way of reading them, epsilon, delta, the "
         "mechanism and whatever else is stated here have to be chosen without looking at the data. "
-        "Choosing any of them after looking voids this promise.",
+        "Choosing any of them after looking voids this promise."
     )
 
 

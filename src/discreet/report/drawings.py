@@ -24,7 +24,7 @@ from discreet.report import pictures
 from discreet.report.sheet import NAME_ROOM, Sheet, shorten_label, text_width
 from discreet.text import count_of, isolate, minus, name_some
 from discreet.types import FloatArray
-from discreet.words import ENGLISH, KINDS, Language, ReleaseKind
+from discreet.words import ENGLISH, Language
 
 #: Outliers whose names a picture writes; more would cover each other.
 NAMED_DOTS = 12
@@ -36,28 +36,24 @@ LINE = 13
 OTHER = ("other", "mute")
 
 
-def draw_difficulties(
-    rows: pictures.ItemRows, kind: ReleaseKind = KINDS["answers"], tell: Language = ENGLISH
-) -> Sheet:
+def draw_difficulties(rows: pictures.ItemRows, tell: Language = ENGLISH) -> Sheet:
     """Draw items in order of difficulty (or objects, of strength) with their intervals."""
     has_width = bool((rows.upper > rows.lower).any())
     return draw_rows(
         pictures.thin_rows(rows),
-        tell.of(kind, "{title} with 95% intervals; the table has the numbers")
+        tell.of("{title} with 95% intervals; the table has the numbers")
         if has_width
-        else tell.of(kind, "{title}; the table has the numbers"),
-        tell.of(kind, "{number} in logits, {scale} to the right"),
-        say_thinned(len(rows.items), kind, tell),
+        else tell.of("{title}; the table has the numbers"),
+        tell.of("{number} in logits, {scale} to the right"),
+        say_thinned(len(rows.items), tell),
     )
 
 
-def say_thinned(count: int, kind: ReleaseKind = KINDS["answers"], tell: Language = ENGLISH) -> str:
+def say_thinned(count: int, tell: Language = ENGLISH) -> str:
     """Say that a picture does not show all; nothing where it does."""
     if count <= (most := pictures.PICTURE_ITEMS):
         return ""
-    return tell.of(
-        kind, "{shown} of {count} {items}, evenly chosen by rank.", shown=most, count=count
-    )
+    return tell.of("{shown} of {count} {items}, evenly chosen by rank.", shown=most, count=count)
 
 
 def draw_differences(chart: pictures.GroupRows) -> Sheet:
@@ -476,7 +472,7 @@ def draw_categories(curve: ItemCurve) -> Sheet:
 def draw_thresholds(rows: ThresholdRows, tell: Language = ENGLISH) -> Sheet:
     """Draw all thresholds of all items with their intervals; those out of order are flagged."""
     visible, description = pictures.thin_rows(rows), _describe_thresholds(rows, tell)
-    sheet = _lay_rows(visible, description, say_thinned(len(rows.items), tell=tell), ROW)
+    sheet = _lay_rows(visible, description, say_thinned(len(rows.items), tell), ROW)
     sheet.x_axis(tell("thresholds in logits, harder to the right"))
     for row in range(len(visible.items)):
         _draw_threshold_row(sheet, visible, row, tell)

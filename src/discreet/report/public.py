@@ -39,7 +39,7 @@ def write_public_page(
     estimate: Estimate, record: PlainMapping, groups: GroupSection | None = None
 ) -> str:
     """Return the page, in the language of the record."""
-    kind, tell = find_kind(record), speak(record)
+    tell = speak(record)
     identity = record.get("identity", {})
     has_numbers = bool(estimate.estimated.any())
     rows = difficulty_rows(estimate) if has_numbers else None
@@ -59,9 +59,8 @@ def write_public_page(
             "exactly": statement.explain_promise(record),
             "summary": _summarise(estimate, record, standing),
             "boxes": _public_facts(record),
-            "kind": kind,
             "has_errors": statement.has_errors(record),
-            "picture": rows and draw_difficulties(rows, kind, tell),
+            "picture": rows and draw_difficulties(rows, tell),
             "thresholds": _show_thresholds(estimate, tell),
             "columns": _list_items(estimate, record, standing),
             "of_groups": groups,
@@ -83,7 +82,7 @@ def _list_items(
     ranks = {} if standing is None else show_ranks(standing.ranges)
     numbers = [
         HtmlColumn(tell("item"), columns["item"]),
-        HtmlColumn(tell.of(find_kind(record), "{number}"), columns["difficulty"]),
+        HtmlColumn(tell.of("{number}"), columns["difficulty"]),
     ]
     if not statement.has_errors(record):
         return numbers
@@ -149,11 +148,10 @@ def _list_neighbours(neighbours: Columns, tell: Language) -> list[HtmlColumn]:
 
 def _word_comparison(record: PlainMapping) -> dict[str, str]:
     """Return the sentences of a comparison; the script puts in what stands in braces."""
-    kind, tell = find_kind(record), speak(record)
+    tell = speak(record)
     return {
-        "same": tell.of(kind, "Choose two different {items}."),
+        "same": tell.of("Choose two different {items}."),
         "told": tell.of(
-            kind,
             "{first} less {second}: {difference} logits (standard error {se}). 95% interval of "
             "this pair alone: {alone}; of all pairs at once: {together}. Probability that {first} "
             "is the {scale} one, for this pair alone: {chance}.",
@@ -162,8 +160,8 @@ def _word_comparison(record: PlainMapping) -> dict[str, str]:
                 for name in ("first", "second", "difference", "se", "alone", "together", "chance")
             },
         ),
-        "apart": tell.of(kind, "Among all {items}, the two can be told apart at 95%."),
-        "alike": tell.of(kind, "Among all {items}, the two cannot be told apart at 95%."),
+        "apart": tell.of("Among all {items}, the two can be told apart at 95%."),
+        "alike": tell.of("Among all {items}, the two cannot be told apart at 95%."),
         "range": tell("{low} to {high}", low="{low}", high="{high}"),
         "over": tell("over 99.9%"),
         "under": tell("under 0.1%"),
@@ -172,31 +170,31 @@ def _word_comparison(record: PlainMapping) -> dict[str, str]:
 
 
 def _summarise(estimate: Estimate, record: PlainMapping, standing: ItemOrder | None) -> str:
-    kind, tell = find_kind(record), speak(record)
-    count = tell.of(kind, "{count} {items}.", count=len(estimate.items))
+    tell = speak(record)
+    count = tell.of("{count} {items}.", count=len(estimate.items))
     if not statement.has_errors(record):
         return " ".join([count, *statement.explain_floor(record)])
     if standing is None:
-        return tell.of(kind, "The noise leaves nothing to say about these {items}.")
+        return tell.of("The noise leaves nothing to say about these {items}.")
     typical = f"{summarise_items(estimate).typical_se:.2f}"
     return " ".join(
         [
             count,
-            say_extremes(standing.ranges, kind, tell),
+            say_extremes(standing.ranges, tell),
             tell("The typical standard error is {se} logits.", se=typical),
         ]
     )
 
 
 def _public_facts(record: PlainMapping) -> dict[str, str]:
-    guarantee, kind, tell = record["guarantee"], find_kind(record), speak(record)
-    counted = tell.of(kind, "{answers} per {person}")
+    guarantee, tell = record["guarantee"], speak(record)
+    counted = tell.of("{answers} per {person}")
     return {
         tell("epsilon"): f"{guarantee['epsilon']:g}",
         tell("delta"): f"{guarantee['delta']:g}",
         tell("neighbours"): tell.term(guarantee["neighbours"]),
         tell("mechanism"): record["mechanism"],
-        counted: tell("at most {cap}", cap=record[kind.cap]),
+        counted: tell("at most {cap}", cap=record[tell.kind.cap]),
     }
 
 
@@ -235,7 +233,7 @@ def _name_model(record: PlainMapping) -> str:
         return tell.term(MODELS[record["model"]])
     if record["mechanism"] == MEANS:
         return tell("Mean abilities of groups")
-    return tell.of(find_kind(record), "{model}")
+    return tell.of("{model}")
 
 
 #: What the promise compares, in the words of the registry.

@@ -24,7 +24,7 @@ from discreet.report.conditions import (
     has_step_items,
 )
 from discreet.text import markdown_table, markdown_text, show_chance, show_probability_bound
-from discreet.words import ENGLISH, Language, ReleaseKind, find_kind, mark, mark_of, speak
+from discreet.words import ENGLISH, Language, mark, mark_of, speak
 
 #: What the promise compares, in the words of the statement.
 RELATION = {
@@ -145,8 +145,7 @@ def say_published(record: PlainMapping) -> str:
             count=len(record["groups"]),
             items=count,
         )
-    kind = find_kind(record)
-    return tell.of(kind, "This release publishes the {numbers} of {count} {items}.", count=count)
+    return tell.of("This release publishes the {numbers} of {count} {items}.", count=count)
 
 
 def _explain_errors(record: PlainMapping) -> list[str]:
@@ -164,9 +163,8 @@ def _explain_errors(record: PlainMapping) -> list[str]:
         return []
     return [
         tell.of(
-            find_kind(record),
             "Standard errors and intervals include both the sampling of {persons} and the "
-            "privacy noise. They were computed from the noisy values alone.",
+            "privacy noise. They were computed from the noisy values alone."
         )
     ]
 
@@ -182,12 +180,12 @@ def _name_reference(record: PlainMapping) -> str:
 
 def name_access(record: PlainMapping) -> str:
     """Say of what a release is, and whether it is private."""
-    kind, tell = find_kind(record), speak(record)
+    tell = speak(record)
     if record["guarantee"]["is_private"] and record["mechanism"] == MEANS:
         return tell("Mean abilities of groups, released with differential privacy")
     if record["guarantee"]["is_private"]:
-        return tell.of(kind, "{title}, released with differential privacy")
-    return tell.of(kind, "{title}, not private: made with noise for tests")
+        return tell.of("{title}, released with differential privacy")
+    return tell.of("{title}, not private: made with noise for tests")
 
 
 def warn(record: PlainMapping) -> str:
@@ -223,18 +221,18 @@ def explain_promise(record: PlainMapping) -> str:
     guarantee, tell = Guarantee.from_dict(record["guarantee"]), speak(record)
     if not guarantee.is_private:
         return tell("It promises nothing to anybody, because its noise can be drawn again.")
-    return explain_belief(guarantee, find_kind(record), tell)
+    return explain_belief(guarantee, tell)
 
 
-def explain_belief(guarantee: Guarantee, kind: ReleaseKind, tell: Language = ENGLISH) -> str:
+def explain_belief(guarantee: Guarantee, tell: Language = ENGLISH) -> str:
     """Say in one sentence what somebody can learn about one person from a release."""
     if guarantee.tail is None:
         right = best_guess(guarantee.epsilon, guarantee.delta, guarantee.neighbours)
-        return tell.of(kind, GUESSED, right=show_probability_bound(right, tell))
+        return tell.of(GUESSED, right=show_probability_bound(right, tell))
     sure = show_probability_bound(surest_belief(guarantee.epsilon, guarantee.neighbours), tell)
     if not guarantee.tail:
-        return tell.of(kind, BELIEVED, sure=sure)
-    return tell.of(kind, MOSTLY_BELIEVED, sure=sure, beyond=show_chance(guarantee.tail))
+        return tell.of(BELIEVED, sure=sure)
+    return tell.of(MOSTLY_BELIEVED, sure=sure, beyond=show_chance(guarantee.tail))
 
 
 def explain_plainly(record: PlainMapping) -> str:
@@ -243,7 +241,7 @@ def explain_plainly(record: PlainMapping) -> str:
     if not guarantee.is_private:
         return ""
     right = best_guess(guarantee.epsilon, guarantee.delta, guarantee.neighbours)
-    return tell.of(find_kind(record), PLAINLY, right=show_probability_bound(right, tell))
+    return tell.of(PLAINLY, right=show_probability_bound(right, tell))
 
 
 def _compare(record: PlainMapping) -> list[str]:
@@ -253,12 +251,12 @@ def _compare(record: PlainMapping) -> list[str]:
     if record["number_fixed"]:
         relation = "stated number" if record["looked"] else "fixed number"
     hidden = tell("Which group somebody is in is protected too, so the sizes of groups have noise.")
-    compared = tell.of(find_kind(record), RELATION[relation])
+    compared = tell.of(RELATION[relation])
     return [compared, hidden] if record.get("groups") else [compared]
 
 
 def _facts(record: PlainMapping) -> dict[str, str]:
-    guarantee, kind, tell = record["guarantee"], find_kind(record), speak(record)
+    guarantee, tell = record["guarantee"], speak(record)
     facts = {
         **list_identity(record),
         tell("protected"): tell.term(guarantee["unit"]),
@@ -268,17 +266,17 @@ def _facts(record: PlainMapping) -> dict[str, str]:
     }
     if guarantee["rho"] is not None:
         facts[tell("rho (zero-concentrated)")] = f"{guarantee['rho']:.4g}"
-    counted = tell.of(kind, "{answers} counted per {person}")
+    counted = tell.of("{answers} counted per {person}")
     facts |= {
         tell("mechanism"): record["mechanism"],
         tell("noise"): tell.term(guarantee["noise"]),
-        counted: tell("at most {cap}", cap=record[kind.cap]),
+        counted: tell("at most {cap}", cap=record[tell.kind.cap]),
     }
-    if record[kind.persons] is not None:
-        facts[tell.of(kind, "{persons}")] = str(record[kind.persons])
+    if record[tell.kind.persons] is not None:
+        facts[tell.of("{persons}")] = str(record[tell.kind.persons])
     if record.get("forms"):
         facts[tell("forms")] = tell.of(
-            kind, "{count}; every {person} was given one of them", count=len(record["forms"])
+            "{count}; every {person} was given one of them", count=len(record["forms"])
         )
     if record.get("design", "unknown") != "unknown":
         inspected = record["looked"]
@@ -384,7 +382,7 @@ def explain_versions(record: PlainMapping) -> list[str]:
     sentences = [identity["note"]] if "note" in identity else []
     if "supersedes" not in identity:
         return sentences
-    kind, tell = find_kind(record), speak(record)
+    tell = speak(record)
     reason = identity["reason"].rstrip()
     reason += "" if reason.endswith((".", "!", "?")) else "."
     replaced = tell(
@@ -397,7 +395,6 @@ def explain_versions(record: PlainMapping) -> list[str]:
         tell("What was published once stays known: nothing here counts what both allow together.")
         if account is None
         else tell.of(
-            kind,
             "What was published once stays known: with both, and whatever else was released about "
             "the same {persons}, there was spent {spent}.",
             spent=_show_spent(account, tell),
@@ -414,7 +411,7 @@ def explain_ledger(record: PlainMapping) -> str:
 
 def list_nist_points(record: PlainMapping) -> dict[str, str]:
     """Return NIST's points, each with this release's answer; none where nothing is promised."""
-    guarantee, kind, tell = record["guarantee"], find_kind(record), speak(record)
+    guarantee, tell = record["guarantee"], speak(record)
     if not guarantee["is_private"]:
         return {}
     return {
@@ -442,9 +439,8 @@ def list_nist_points(record: PlainMapping) -> dict[str, str]:
             "on the data: both are for the steward alone, and nothing of either is in this bundle."
         ),
         tell("Access"): tell.of(
-            kind,
             "Neither {answers} nor exact counts are in this bundle; who may see them is decided by "
-            "whoever holds them.",
+            "whoever holds them."
         ),
         tell("What is not protected"): tell(
             "Public: {names}. Whatever was collected is as exposed as it was before.",
@@ -473,11 +469,10 @@ def _tell_groups(record: PlainMapping) -> str:
             "group can be learnt about the group."
         )
     return tell.of(
-        find_kind(record),
         "No number is suppressed and none is rounded for privacy: an item with few {answers} "
         "gets a wide interval instead. The promise is the same to a member of a small group as "
         "to anybody else; a fact that holds for all members of a group can be learnt about the "
-        "group.",
+        "group."
     )
 
 
@@ -485,10 +480,7 @@ def _tell_accuracy(record: PlainMapping) -> str:
     if not has_errors(record):
         return " ".join(_explain_errors(record) or explain_floor(record))
     tell = speak(record)
-    return tell.of(
-        find_kind(record),
-        "Standard errors and intervals include the sampling of {persons} and the noise.",
-    )
+    return tell.of("Standard errors and intervals include the sampling of {persons} and the noise.")
 
 
 def explain_floor(record: PlainMapping) -> list[str]:
@@ -523,9 +515,8 @@ def has_errors(record: PlainMapping) -> bool:
 def _tell_trust(record: PlainMapping) -> str:
     tell = speak(record)
     sentence = tell.of(
-        find_kind(record),
         "Central: whoever holds the {answers} is trusted with them; whoever reads the release is "
-        "not.",
+        "not."
     )
     if "shuffler" not in record["settings"]:
         return sentence
@@ -561,7 +552,6 @@ def _tell_audit(record: PlainMapping) -> str:
             "None is attached to this release; 'discreet audit' attacks the mechanism at any size."
         )
     return tell.of(
-        find_kind(record),
         "Attacked {runs} times at {count} {items} with a claim of epsilon {claimed}: {verdict}; "
         "the attacks prove epsilon {proved}.",
         runs=tell.number(audit["runs"]),
@@ -582,24 +572,24 @@ def _tell_releases(record: PlainMapping) -> str:
 
 def list_unprotected(record: PlainMapping) -> list[str]:
     """Name what a release does not protect, because it was public before."""
-    kind, tell = find_kind(record), speak(record)
-    cap = tell.of(kind, "the cap of {cap} {answers} per {person}", cap=record[kind.cap])
-    facts = [tell.of(kind, "the list of {items}"), cap]
-    if record[kind.persons] is not None and record["number_fixed"]:
+    tell = speak(record)
+    cap = tell.of("the cap of {cap} {answers} per {person}", cap=record[tell.kind.cap])
+    facts = [tell.of("the list of {items}"), cap]
+    if record[tell.kind.persons] is not None and record["number_fixed"]:
         inspected = record["looked"]
         facts.append(
-            tell.of(kind, "the number of {persons} (as stated)")
+            tell.of("the number of {persons} (as stated)")
             if inspected
-            else tell.of(kind, "the number of {persons} (fixed in advance)")
+            else tell.of("the number of {persons} (fixed in advance)")
         )
-    elif record[kind.persons] is not None:
+    elif record[tell.kind.persons] is not None:
         facts.append(
-            tell.of(kind, "the number of {persons} (and with it whether somebody took part at all)")
+            tell.of("the number of {persons} (and with it whether somebody took part at all)")
         )
     if has_step_items(record):
         facts.append(tell("how many steps each item has"))
     if record.get("forms"):
-        facts.append(tell.of(kind, "the forms of the test and which {items} are in each"))
+        facts.append(tell.of("the forms of the test and which {items} are in each"))
     if "shuffler" in record["settings"]:
-        facts.append(tell.of(kind, "the pattern of answered {items} of each {person}"))
+        facts.append(tell.of("the pattern of answered {items} of each {person}"))
     return facts

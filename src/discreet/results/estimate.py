@@ -18,7 +18,6 @@ from discreet.checking import as_numbers, checked
 from discreet.coding.reading import Reading
 from discreet.errors import BadUsage, FitWarning, WarningKind, escape_controls
 from discreet.privacy.accounting import Guarantee
-from discreet.results.chances import category_chances
 from discreet.results.facets import FacetLevels, ItemEffectTest, find_reliability
 from discreet.results.thresholds import Thresholds, make_one_step
 from discreet.schema import Along, Count, Distinct, Within
@@ -398,6 +397,8 @@ class Estimate(Tabular):
         >>> round(estimate.predict_proba(0.5, "Item3"), 3)
         0.324
         """
+        from discreet.results.chances import category_chances
+
         theta = as_numbers("ability", getattr(ability, "ability", ability))
         if theta.ndim > 1:
             raise BadUsage(

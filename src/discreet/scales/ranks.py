@@ -31,7 +31,7 @@ from discreet.results.ranking import Ranking
 from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.text import count_of, name_some
 from discreet.types import FloatArray, Int64Array
-from discreet.words import ENGLISH, Language, ReleaseKind, mark_of
+from discreet.words import ENGLISH, Language, mark_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -409,17 +409,17 @@ UNSURE = (
 )
 
 
-def say_extremes(ranges: RankRanges, kind: ReleaseKind, tell: Language = ENGLISH) -> str:
+def say_extremes(ranges: RankRanges, tell: Language = ENGLISH) -> str:
     """Name the hardest and the easiest item, as far as that is sure."""
     ends = (ranges.first == 1, ranges.last == len(ranges.items))
     sentences = []
     for sure, unsure, mask in zip(SURE, UNSURE, ends, strict=True):
         names = [ranges.items[i] for i in np.flatnonzero(mask)]
         if len(names) == 1:
-            sentences.append(tell.of(kind, sure, name=names[0]))
+            sentences.append(tell.of(sure, name=names[0]))
         else:
             count, some = tell.number(len(names)), name_some(names, tell=tell)
-            sentences.append(tell.of(kind, unsure, count=count, names=some))
+            sentences.append(tell.of(unsure, count=count, names=some))
     return " ".join(sentences)
 
 

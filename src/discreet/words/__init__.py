@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import zip_longest
 from pathlib import Path
@@ -172,19 +172,26 @@ class Language:
         Its code, such as ``"de"``.
     catalogue
         Translations by context, English sentence and form; a sentence without one stays English.
+    kind
+        What it speaks about.
     """
 
     language: str
     catalogue: Mapping[tuple[str, str, int], str]
+    kind: ReleaseKind = KINDS["answers"]
 
     def __call__(self, sentence: str, /, **values: object) -> str:
         """Return a sentence, with these values in it."""
         return self.term(sentence).format(**values)
 
-    def of(self, kind: ReleaseKind, sentence: str, /, **values: object) -> str:
-        """Return a sentence with nouns of its kind."""
-        text = self.catalogue.get((kind.answers, sentence, 0), sentence)
-        return text.format(**{**kind.nouns, **values})
+    def about(self, kind: ReleaseKind) -> Language:
+        """Return the same words for something else."""
+        return replace(self, kind=kind)
+
+    def of(self, sentence: str, /, **values: object) -> str:
+        """Return a sentence with nouns of what is spoken about."""
+        text = self.catalogue.get((self.kind.answers, sentence, 0), sentence)
+        return text.format(**{**self.kind.nouns, **values})
 
     def count(self, number: int, singular: str, plural: str, /, **values: object) -> str:
         """Return the sentence for one or the one for many; both may name the ``number``."""
@@ -228,7 +235,8 @@ def load_words(language: str) -> Language:
 
 def speak(record: PlainMapping) -> Language:
     """Return the words in which a release speaks of itself."""
-    return load_words(record.get("identity", {}).get("language", "en"))
+    words = load_words(record.get("identity", {}).get("language", "en"))
+    return words.about(find_kind(record))
 
 
 def translate_record(record: PlainMapping, language: str) -> PlainDict:

@@ -175,12 +175,12 @@ def show_bundle(request: Request) -> Response:
         return show_releases(request, bundle.problem)
     published = read_published(path)
     columns, kind = published.result.to_dict(), find_kind(bundle.record)
-    called = {kind.number: tell.of(kind, "{number}")}
+    called = {kind.number: tell.about(kind).of("{number}")}
     ticket = _find_ticket(session_of(request), path)
     outcome = ticket.job.outcome if ticket and ticket.job else None
     result, picture = published.result, None
     if isinstance(result, Estimate) and result.estimated.any():
-        picture = draw_difficulties(difficulty_rows(result), kind, tell)
+        picture = draw_difficulties(difficulty_rows(result), tell.about(kind))
     values = {
         "title": bundle.title,
         "made": bundle,
