@@ -4,7 +4,9 @@ import html
 import json
 import re
 
-from discreet.words import KINDS, SOURCE, read_entries
+from tools.catalogues import SOURCE, read_entries
+
+from discreet.words import KINDS
 
 SENTENCES = {one.key: one for one in read_entries(SOURCE.read_text("utf-8"), SOURCE.name)}
 

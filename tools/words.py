@@ -1,7 +1,8 @@
 """Every sentence of pages and statements, found where it is said; catalogues kept up to date.
 
 ``python -m tools.words`` writes ``words.pot`` anew and every ``.po`` with it: what is translated
-stays, what nobody says any more goes, what is new is empty until somebody translates it.
+stays, what nobody says any more goes, what is new is empty until somebody translates it. The
+translations are written as JSON too, which the library reads.
 
 Found are ``tell("...")``, ``tell.of("...")`` and ``tell.count(number, "...", "...")`` in
 modules and templates, what ``mark`` and ``mark_of`` mark in tables of sentences, refusals of the
@@ -20,7 +21,15 @@ from jinja2 import nodes
 
 from discreet.html import TEMPLATES, _templates
 from discreet.privacy.mechanisms import mechanisms_for
-from discreet.words import CONTEXTS, FOLDER, SOURCE, CatalogueEntry, read_entries, write_entries
+from discreet.words import FOLDER
+from tools.catalogues import (
+    CONTEXTS,
+    SOURCE,
+    CatalogueEntry,
+    read_entries,
+    write_entries,
+    write_texts,
+)
 
 PACKAGE = TEMPLATES.parent
 CALLS = dict.fromkeys(("tell", "mark", "mark_of", "refuse", "not_found"), (0, 1))
@@ -106,6 +115,7 @@ def update_catalogues() -> None:
         said = {one.key: one.said for one in read_entries(path.read_text("utf-8"), path.name)}
         entries = [replace(one, said=said.get(one.key, one.said)) for one in found]
         path.write_text(write_entries(entries, path.stem), "utf-8")
+        path.with_suffix(".json").write_text(write_texts(entries), "utf-8")
         missing = sum(not all(one.said) for one in entries)
         print(f"{path.name}: {len(entries)} sentences, {missing} without a translation")
 

@@ -8,13 +8,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from tools.catalogues import placeholders
 from tools.translated import list_pages, measure
 
 import discreet
 from discreet.studio.frame import speak_number, speak_page
 from discreet.studio.language import speak_language
 from discreet.studio.messages import MESSAGES, say_message
-from discreet.words import load_words, placeholders
+from discreet.words import load_words
 
 PACKAGE = Path(discreet.__file__).parent
 
