@@ -529,7 +529,7 @@ def test_every_failure_has_its_code_its_sentence_and_no_traceback(
     answers, tmp_path, monkeypatch, error, code, words
 ):
     monkeypatch.delenv("DISCREET_DEBUG", raising=False)
-    monkeypatch.setattr("discreet.api.calibrating.fit", explode(error))
+    monkeypatch.setattr("discreet.fit", explode(error))
     ended = discreet("fit", answers, "--json", "--out", tmp_path / "out")
     assert ended.code == code
     assert ended.out == ""
@@ -548,7 +548,7 @@ def test_a_text_that_is_not_utf_8_is_wrong_usage(answers, tmp_path):
 
 def test_debugging_shows_the_traceback(answers, monkeypatch):
     monkeypatch.setenv("DISCREET_DEBUG", "1")
-    monkeypatch.setattr("discreet.api.calibrating.fit", explode(RuntimeError("a bug")))
+    monkeypatch.setattr("discreet.fit", explode(RuntimeError("a bug")))
     assert "Traceback" in discreet("fit", answers).err
 
 
@@ -580,7 +580,7 @@ def test_warnings_are_one_sentence_on_standard_error(answers, monkeypatch):
         return estimate
 
     estimate = library.fit(lsat(), method="conditional")
-    monkeypatch.setattr("discreet.api.calibrating.fit", warn)
+    monkeypatch.setattr("discreet.fit", warn)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         ended = discreet("fit", answers, "--json")

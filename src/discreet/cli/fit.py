@@ -386,8 +386,9 @@ def _run_check(
     from discreet.report.diagnosis import check_model
 
     with working("Testing the model"):
-        method_name = check_method(method)
-        estimate = discreet.fit(responses, method=method_name, model=reading.model, anchors=anchors)
+        estimate = discreet.fit(
+            responses, method=check_method(method), model=reading.model, anchors=anchors
+        )
         return check_model(responses, estimate)
 
 
