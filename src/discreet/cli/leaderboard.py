@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import discreet
 from discreet.choices import CountMethod
 from discreet.cli.answers import ReadingOptions, list_stated
 from discreet.cli.options import ResultOptions

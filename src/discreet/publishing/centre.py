@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from os import PathLike
+from typing import Any
 
 from discreet.answers.residual_sums import CENTRE_BITS
 from discreet.choices import PlainMapping
@@ -30,15 +31,15 @@ def read_centre(centre: object, items: Sequence[str]) -> tuple[tuple[int, ...], 
     """Return the centre of every listed item in 1 / 1024 logits, and what it is; none for None."""
     if centre is None:
         return (), ""
-    centre = open_centre(centre)
-    if isinstance(centre, Mapping):
-        return _round({str(item): value for item, value in centre.items()}, items), STATED
-    known = find_source(centre)
+    opened = open_centre(centre)
+    if isinstance(opened, Mapping):
+        return _round({str(item): value for item, value in opened.items()}, items), STATED
+    known = find_source(opened)
     guarantee = getattr(known, "guarantee", None)
     if guarantee is None or not guarantee.is_private:
         found = "has no guarantee" if guarantee is None else "was made with noise for tests"
         raise BadUsage(
-            f"centre must be public, and this {type(centre).__name__} {found}: a confidential "
+            f"centre must be public, and this {type(opened).__name__} {found}: a confidential "
             "calibration would carry the answers past the noise, and void the promise. Give a "
             "release, a bank that carries a guarantee, or a mapping of items to values that are "
             "public for another reason"
@@ -46,7 +47,7 @@ def read_centre(centre: object, items: Sequence[str]) -> tuple[tuple[int, ...], 
     return _round(dict(zip(known.items, known.difficulty.tolist(), strict=True)), items), RELEASED
 
 
-def open_centre(centre: object) -> object:
+def open_centre(centre: object) -> Any:
     """Return the release in a folder; whatever else it is as it is."""
     return read_release(centre) if isinstance(centre, str | PathLike) else centre
 
