@@ -301,3 +301,33 @@ def test_what_a_leaderboard_cannot_take_is_refused():
     wide = pd.DataFrame({"model": ["a", "b"], "q1": [1, 0], "q2": [0, 1]})
     with refused(BadUsage, "column_each_question_no"):
         discreet.leaderboard(wide, person="model", cluster="passage")
+
+
+def test_models_in_columns_are_told_from_models_in_rows(tmp_path):
+    counts = draw(np.random.default_rng(19), models=3, tries=(1, 1))
+    frame = pd.DataFrame(counts.success.astype(int), columns=["ash", "elm", "oak"])
+    frame.insert(0, "question", counts.units)
+    frame.to_csv(tmp_path / "wide.csv", index=False)
+    for source in (frame, frame.set_index("question"), tmp_path / "wide.csv"):
+        with refused(BadUsage, "column_says_each_row", column="question"):
+            discreet.leaderboard(source)
+        board = discreet.leaderboard(source, layout="transposed")
+        assert set(board.models) == {"ash", "elm", "oak"}
+        turned = discreet.leaderboard(source, person="question")
+        assert WarningKind.TRANSPOSED in [warning.kind for warning in turned.warnings]
+    assert WarningKind.TRANSPOSED not in [warning.kind for warning in board.warnings]
+
+
+def test_scores_that_are_no_answers_lead_to_graded_and_one_model_is_told():
+    frame = pd.DataFrame({"model": ["a", "b"], "question": ["x", "x"], "correct": [0.7, 0.2]})
+    with refused(BadResponses, "found_among_answers_if", score="0.7"):
+        discreet.leaderboard(frame)
+    with refused(DisconnectedItems, "found_leaderboard_compares_least"):
+        discreet.leaderboard(np.array([[1, 0, 1]]))
+
+
+def test_names_that_differ_by_case_are_told():
+    counts = draw(np.random.default_rng(20), models=3)
+    named = SampleCounts(counts.units, ("GPT", "gpt", "elm"), *list(vars(counts).values())[2:])
+    (warning,) = make_leaderboard(named).warnings
+    assert (warning.kind, set(warning.items)) == (WarningKind.RELATED, {"GPT", "gpt"})

@@ -12,7 +12,9 @@ import numpy as np
 
 from discreet.choices import CountMethod
 from discreet.coding.reading import ReadingWords
-from discreet.readers.repeated import read_clusters, read_counts
+from discreet.coding.values import as_number
+from discreet.errors import BadResponses
+from discreet.readers.repeated import read_clusters, read_counts, refuse_turned
 from discreet.scales.leaderboard import Leaderboard, make_leaderboard
 
 
@@ -77,7 +79,17 @@ def leaderboard(
     >>> board.models, board.rank_low.tolist(), board.rank_high.tolist(), board.tier.tolist()
     (('2', '1', '0'), [1, 2, 3], [1, 2, 3], [1, 2, 3])
     """
-    counts = read_counts(answers, reading, graded=graded).turn(("question", "model"))
+    refuse_turned(answers, reading)
+    try:
+        counts = read_counts(answers, reading, graded=graded).turn(("question", "model"))
+    except BadResponses as error:
+        score = as_number(error.facts.get("value"))
+        if score is None or not 0 < score < 1:
+            raise
+        raise BadResponses(
+            f"found {score} among the answers. If they are scores from 0 to 1, such as those of a "
+            f"judge, say graded=True (--graded). {error}"
+        ) from error
     if isinstance(cluster, str):
         cluster = read_clusters(answers, cluster, reading, "item")
     return make_leaderboard(

@@ -22,7 +22,8 @@ from discreet.coding.values import MISSING_WORDS, as_number, write_cell
 from discreet.errors import BadResponses, BadUsage
 from discreet.readers.opening import load_answers, open_memory, plan_words
 from discreet.readers.testlets import read_testlets
-from discreet.tables.columns import LongPlan
+from discreet.tables.columns import LongPlan, find_role_names
+from discreet.tables.dataset import is_query, names_database
 from discreet.tables.lists import state_reading
 from discreet.tables.opener import Source, plan_source, read_tables
 
@@ -49,6 +50,23 @@ def read_counts(source: Any, words: ReadingWords, *, graded: bool = False) -> Sa
     plan = plan_words(source, stated, is_inspected=True) or Reading()
     rules = replace(plan, repeats="error", order_by=None, sums=True)
     return sum_samples(open_memory(source, rules))
+
+
+def refuse_turned(source: Any, words: ReadingWords) -> None:
+    """Refuse a table with a row for each question and models in columns, where rows are models."""
+    is_open = isinstance(source, Answers) or is_matrix(source)
+    if is_open or words.keys() & {"layout", "person"} or is_query(source) or names_database(source):
+        return
+    rules = state_reading({**words, "repeats": "first"})
+    names = read_tables(source, lambda tables: next(tables).names, reading=rules)
+    roles = find_role_names(names, Reading())
+    if roles.keys() == {"item"}:
+        column = roles["item"][0]
+        raise BadUsage(
+            f"column '{column}' says that each row is a question, with models in columns, and a "
+            "leaderboard needs a row for each model. Say layout='transposed' (--layout "
+            f"transposed), or person='{column}' (--person) if these are the models"
+        )
 
 
 def read_clusters(

@@ -32,6 +32,8 @@ NAMED_DOTS = 12
 MANY_DOTS = 100
 #: Height of a line of text.
 LINE = 13
+#: Room to the left of rows with names.
+NAMES_LEFT = 116
 #: Line and dots of a wrong option that nothing is wrong with.
 OTHER = ("other", "mute")
 
@@ -70,10 +72,16 @@ def draw_differences(chart: pictures.GroupRows) -> Sheet:
 
 
 def draw_rows(
-    rows: pictures.ItemRows, description: str, label: str, note: str, *, zero: bool = False
+    rows: pictures.ItemRows,
+    description: str,
+    label: str,
+    note: str,
+    *,
+    zero: bool = False,
+    left: float = NAMES_LEFT,
 ) -> Sheet:
-    """Draw rows with their intervals."""
-    sheet = _lay_rows(rows, description, note, 18, [0.0] if zero else [])
+    """Draw rows with their intervals, and names on the left."""
+    sheet = _lay_rows(rows, description, note, 18, [0.0] if zero else [], left=left)
     sheet.x_axis(label)
     if zero:
         sheet.line("axis", (0, 0), sheet.y)
@@ -92,6 +100,8 @@ def _lay_rows(
     note: str,
     height: float,
     ends: Sequence[float] = (),
+    *,
+    left: float = NAMES_LEFT,
 ) -> Sheet:
     """Return a sheet with a row of some height for each item, and room for all intervals."""
     low = float(min([np.nanmin(rows.lower), *ends]))
@@ -103,13 +113,13 @@ def _lay_rows(
         y=(count - 0.5, -0.5),  # rows count downwards from the hardest
         description=description,
         height=60 + height * count,
-        left=116,
+        left=left,
         note=note,
     )
 
 
 def _name_row(sheet: Sheet, name: str, row: float) -> None:
-    label = shorten_label(name, NAME_ROOM)
+    label = shorten_label(name, sheet.left - NAMES_LEFT + NAME_ROOM)
     sheet.text(label, sheet.left - 8, sheet.up(row) + 4, anchor="end")
 
 

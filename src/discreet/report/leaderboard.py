@@ -16,6 +16,9 @@ from discreet.report.sheet import Sheet
 from discreet.scales.leaderboard import Leaderboard
 from discreet.scales.ranks import find_standing
 
+#: Room for names of models, which are often long and begin alike.
+MODELS_LEFT = 240
+
 MEANINGS = {
     "measure": "in logits, mean zero; higher is better",
     "± se": "standard error of the number before it",
@@ -64,6 +67,7 @@ def draw_board(board: Leaderboard) -> Sheet:
         "Measures of models with 95% intervals; the table has the numbers",
         "measure in logits, better to the right",
         "",
+        left=MODELS_LEFT,
     )
 
 

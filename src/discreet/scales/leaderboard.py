@@ -29,6 +29,9 @@ from discreet.types import FloatArray, IndexArray, Int64Array
 #: Models whose names begin alike are called a family from so many on.
 FAMILY = 3
 
+#: Models for each question from which on models may be the questions.
+MANY_MODELS = 2
+
 REASONS = {
     "always_right": "had everything right",
     "always_wrong": "had everything wrong",
@@ -95,6 +98,9 @@ class Leaderboard(Tabular):
     warnings: tuple[FitWarning, ...]
 
     noun = "model"
+
+    def __repr__(self) -> str:
+        return f"<Leaderboard: {self.describe()[0].partition('.')[0]}>"
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -200,7 +206,7 @@ def _write(value: float, se: float, digits: int) -> str:
     if not np.isfinite(value):
         return "–"
     error = f" ± {se:.{digits}f}" if np.isfinite(se) else ""
-    return minus(f"{value:.{digits}f}{error}")
+    return minus(f"{round(value, digits) + 0.0:.{digits}f}{error}")
 
 
 def make_leaderboard(
@@ -216,13 +222,18 @@ def make_leaderboard(
     level = check_level(level)
     if cluster is not None:
         counts = counts.group(cluster)
+    if len(counts.items) < 2:
+        raise DisconnectedItems(
+            f"found {count_of(len(counts.items), 'model')}, and a leaderboard compares at least "
+            "two. Name the column of models with person= (--person)"
+        )
     try:
         fitted = fit_counts(counts, method)
     except DisconnectedItems:
         raise DisconnectedItems(
             f"no two of the {len(counts.items)} models can be compared: each must have right, on "
-            f"some of the {len(counts.units)} questions, what the other has wrong, directly or "
-            "through further models. Let the models answer the same questions"
+            f"some of {count_of(len(counts.units), 'question')}, what the other has wrong, "
+            "directly or through further models. Let the models answer the same questions"
         ) from None
     order = np.lexsort((np.arange(len(counts.items)), fitted.difficulty))
     models = _turn(fitted, order)
@@ -235,7 +246,8 @@ def make_leaderboard(
     warnings = (
         *explain_left_out(("measure", "model"), models.items, models.status, REASONS, ANY_RANK),
         *(one for one in fitted.warnings if one.kind in kept),
-        *_doubt(families, models.items),
+        *_doubt_names(families, models.items),
+        *_doubt_shape(len(models.items), len(counts.units)),
     )
     low, high = _widen(models, ranges)
     return Leaderboard(
@@ -347,10 +359,20 @@ def find_families(models: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     )
 
 
-def _doubt(families: Sequence[Sequence[str]], models: Sequence[str]) -> list[FitWarning]:
-    """Warn of families; names such as "model 1", "model 2" say nothing."""
+def _doubt_names(families: Sequence[Sequence[str]], models: Sequence[str]) -> list[FitWarning]:
+    """Warn of names that are one but for their case, and of families."""
+    times = Counter(name.casefold() for name in models)
+    alike = [name for name in models if times[name.casefold()] > 1]
+    warnings = []
+    if alike:
+        sentence = (
+            f"names that differ in upper and lower case only count as different models: "
+            f"{name_some(alike)}. Write each model in one way"
+        )
+        warnings.append(FitWarning(WarningKind.RELATED, sentence, alike))
+    # Names such as "model 1", "model 2" say nothing.
     if not families or len(families[0]) == len(models):
-        return []
+        return warnings
     listed = "; ".join(f"{count_of(len(one), 'model')} ({name_some(one, 3)})" for one in families)
     sentence = (
         f"models whose names begin alike look like families: {listed}. Models of a family tend to "
@@ -358,4 +380,15 @@ def _doubt(families: Sequence[Sequence[str]], models: Sequence[str]) -> list[Fit
         "count as fewer models where something is averaged over models"
     )
     named = [name for one in families for name in one]
-    return [FitWarning(WarningKind.RELATED, sentence, named)]
+    return [*warnings, FitWarning(WarningKind.RELATED, sentence, named)]
+
+
+def _doubt_shape(models: int, questions: int) -> list[FitWarning]:
+    """Warn where so many models answered so few questions that they may be the questions."""
+    if models <= MANY_MODELS * questions:
+        return []
+    sentence = (
+        f"{count_of(models, 'model')} and {count_of(questions, 'question')}: if rows are "
+        "questions, say layout='transposed' (--layout transposed)"
+    )
+    return [FitWarning(WarningKind.TRANSPOSED, sentence, ())]
