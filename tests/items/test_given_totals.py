@@ -8,7 +8,13 @@ import pytest
 import discreet
 from discreet.analysis import measure_fit
 from discreet.answers.survey import SurveyDesign
-from discreet.items.given_totals import GroupedAnswers, ThinnedAnswers, condition_on_totals
+from discreet.items.given_totals import (
+    LISTED,
+    GroupedAnswers,
+    ThinnedAnswers,
+    _find_largest,
+    condition_on_totals,
+)
 from discreet.items.residuals import prepare
 from sizes import is_chance
 
@@ -195,3 +201,11 @@ def test_fit_statistics_of_items_are_reached_directly():
     fit = measure_fit(answers, discreet.fit(answers))
     for name in ("infit", "outfit", "conditional_infit", "conditional_outfit"):
         assert getattr(fit, name) is getattr(fit.items, name)
+
+
+def test_the_largest_of_many_are_those_of_a_stable_sort():
+    rng = np.random.default_rng(0)
+    for size in (1, LISTED, 200):
+        values = np.round(rng.normal(size=size) ** 2, 1)  # with ties
+        order = np.argsort(-values, kind="stable")[:LISTED]
+        assert _find_largest(values).tolist() == order.tolist()

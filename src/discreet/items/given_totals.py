@@ -399,8 +399,16 @@ def _list_unexpected(answers: GroupedAnswers, code: Int8Array, moments: FloatArr
     (mean, variance), item = moments[:, place], answers.item[place]
     x = code[person, item]
     z = (x - mean) / np.sqrt(np.where(variance > DETERMINED, variance, np.inf))
-    most = np.argsort(-np.abs(z), kind="stable")[:LISTED]
-    return np.column_stack([person, item, x, mean, z])[most]
+    most = _find_largest(np.abs(z))
+    return np.column_stack([one[most] for one in (person, item, x, mean, z)])
+
+
+def _find_largest(size: FloatArray) -> Int64Array:
+    """Return the places of the largest values, the largest first, of equal ones the first."""
+    if len(size) <= LISTED:
+        return np.argsort(-size, kind="stable")
+    near = np.flatnonzero(size >= np.partition(size, -LISTED)[-LISTED])
+    return near[np.argsort(-size[near], kind="stable")[:LISTED]]
 
 
 def _name_answers(prepared: Prepared, rows: FloatArray) -> UnexpectedAnswers:
