@@ -73,6 +73,20 @@ def test_values_stay_and_get_a_decimal_comma():
     assert two == "Dann den Wortlaut. Nobody translated this."
 
 
+def test_every_entry_of_a_list_is_said():
+    listed = [
+        f"category {n} of Q{n} ({'1 answer' if n == 1 else f'{n} answers'})" for n in (1, 2, 3)
+    ]
+    said = say_message("de", f"Few are in {', '.join(listed)} and 9 more.")
+    entries = [
+        "Kategorie 1 von Q1 (1 Antwort)",
+        *(f"Kategorie {n} von Q{n} ({n} Antworten)" for n in (2, 3)),
+    ]
+    assert said == f"Wenige sind in {', '.join(entries)} und 9 weitere."
+    asked = say_message("es", "What is x ('1')? The items are 'a b' to 'c' ('0', '1').")
+    assert asked == "¿Qué es x ('1')? Los ítems son 'a b' a 'c' ('0', '1')."
+
+
 def test_names_of_the_file_and_code_stay_as_they_are():
     page = '<pre>Then the wording.x = 0.5</pre><td data-value="1234.5">1,234.50</td><b>1.5</b>'
     try:

@@ -66,6 +66,9 @@ def _say(language: Language, text: str) -> str | None:
 
 
 def _say_value(language: Language, text: str) -> str:
+    spoken = [_say(language, one) if " " in one else None for one in text.split(", ")]
+    if len(spoken) > 1 and all(spoken):  # a list is said entry by entry
+        return ", ".join(map(str, spoken))
     said = _say(language, text) if " " in text else None
     if said is None and ", " in text:
         return ", ".join(_say_value(language, one) for one in text.split(", "))
