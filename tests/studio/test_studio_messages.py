@@ -12,7 +12,7 @@ from tools.catalogues import placeholders
 from tools.translated import list_pages, measure
 
 import discreet
-from discreet.studio.frame import speak_number, speak_page
+from discreet.studio.frame import speak_number, speak_page, spell
 from discreet.studio.language import speak_language
 from discreet.studio.messages import MESSAGES, say_message
 from discreet.words import load_words
@@ -113,3 +113,15 @@ def test_at_most_a_tenth_of_the_words_of_data_and_report_are_untranslated(code):
         assert first["not"] <= 0.1 * first.total(), name
     assert opened["not"] <= 0.02 * opened.total()
     assert unfolded["not"] <= 0.1 * unfolded.total()
+
+
+def test_what_readers_see_and_what_is_signed_is_quoted_word_for_word():
+    quote = '<dl lang="en" translate="no"><dd>Then the wording.</dd><dd>0.5</dd></dl>'
+    page = f"<p>Then the wording.</p>{quote}<p>Then the wording.</p>"
+    try:
+        speak_language("de")
+        assert speak_page(page) == f"<p>Dann den Wortlaut.</p>{quote}<p>Dann den Wortlaut.</p>"
+        assert (spell("%.2f", 0.053), spell("%g", 2.0)) == ("0,05", "2")
+    finally:
+        speak_language("en")
+    assert (spell("%.2f", 0.053), speak_page(page)) == ("0.05", page)

@@ -103,6 +103,7 @@ def show(
         "problem": "",
         "outside": False,
     }
+    frame["spell"] = spell
     frame["wrong"] = getattr(values.get("problem"), "fields", {})
     page = speak_page(render(f"studio/{template}", {**frame, **values}))
     # Names of files need not be UTF-8; a page must.
@@ -120,10 +121,19 @@ _SPOKEN = re.compile(
 _NUMBERS = re.compile(r"""(?<=>)[−-]?\d[\d,]*(?:\.\d+)?(?=</(?:td|dd)>)""")
 
 
+#: What is quoted word for word: what readers of a release see, and what is signed.
+_QUOTED = re.compile(r"""(<(\w+)\b[^<>]*\btranslate="no".*?</\2>)""", re.DOTALL)
+
+
 def speak_page(page: str) -> str:
-    """Return a page whose sentences of the library are in the reader's language."""
+    """Return a page whose sentences of the library are in the reader's language, quotes apart."""
     if tell.language == "en":
         return page
+    parts = _QUOTED.split(page)  # text, a quote, its tag, and so on
+    return "".join(_speak(one) if n % 3 == 0 else one for n, one in enumerate(parts) if n % 3 < 2)
+
+
+def _speak(page: str) -> str:
 
     def speak_text(found: re.Match[str]) -> str:
         before, text = [part for part in found.groups() if part is not None]
@@ -138,6 +148,11 @@ def speak_page(page: str) -> str:
 def speak_number(text: str) -> str:
     """Return a number with a decimal comma, and a blank between its thousands."""
     return text.replace(",", "\N{NARROW NO-BREAK SPACE}").replace(".", ",")
+
+
+def spell(form: str, number: float) -> str:
+    """Return a number in a form such as ``%.2f``, with the decimal sign of the language."""
+    return form % number if tell.language == "en" else speak_number(form % number)
 
 
 def show_job(job: StudioJob) -> PlainDict:

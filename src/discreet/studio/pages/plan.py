@@ -148,7 +148,7 @@ def _list_facts(study: Plan, top: int | None) -> Iterator[tuple[str, str]]:
     worth, persons = (tell.number(n) for n in (study.equivalent_persons, study.persons))
     words = tell("{worth} of {count} persons", worth=worth, count=persons)
     yield tell("Worth as much as, without privacy"), words
-    right = show_predicted_share(study.order_probability)
+    right = tell.term(show_predicted_share(study.order_probability))
     apart = tell(
         "Two items {distance} logits apart come out in the right order", distance=f"{ORDERED_GAP:g}"
     )
@@ -159,7 +159,7 @@ def _list_facts(study: Plan, top: int | None) -> Iterator[tuple[str, str]]:
     )
     yield clearly, gap
     if top is not None:
-        share = show_predicted_share(study.top_overlap(top))
+        share = tell.term(show_predicted_share(study.top_overlap(top)))
         yield tell("Of the {count} hardest items are found", count=tell.number(top)), share
 
 
