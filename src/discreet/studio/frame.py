@@ -96,14 +96,9 @@ def show(
         Of the answer.
     """
     done = [one for one in work.runs if one.is_done] if work else []
-    frame = {"tell": tell, "languages": LANGUAGES, "secrecy": secrecy, "work": work}
-    frame |= {
-        "run": run or (done[-1] if done else None),
-        "waiting": False,
-        "problem": "",
-        "outside": False,
-    }
-    frame["spell"] = spell
+    frame = {"tell": tell, "spell": spell, "languages": LANGUAGES, "secrecy": secrecy, "work": work}
+    frame |= {"run": run or (done[-1] if done else None), "problem": ""}
+    frame |= {"waiting": False, "outside": False}
     frame["wrong"] = getattr(values.get("problem"), "fields", {})
     page = speak_page(render(f"studio/{template}", {**frame, **values}))
     # Names of files need not be UTF-8; a page must.
