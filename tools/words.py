@@ -45,7 +45,14 @@ def find_sentences() -> list[CatalogueEntry]:
     """Return every sentence once, in the order of the files, with the files that say it."""
     found: dict[tuple[str, str], CatalogueEntry] = {}
     for path in sorted(
-        [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.html"), FIELDS, MESSAGES, MECHANISMS]
+        [
+            *PACKAGE.rglob("*.py"),
+            *PACKAGE.rglob("*.html"),
+            *PACKAGE.rglob("*.md"),
+            FIELDS,
+            MESSAGES,
+            MECHANISMS,
+        ]
     ):
         place = path.relative_to(PACKAGE).as_posix()
         for call, texts in _find_calls(path):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import __version__
 from discreet.choices import PlainMapping
-from discreet.text import PREVIEW_ROWS, markdown_text, minus
+from discreet.text import PREVIEW_ROWS, markdown_table, markdown_text, minus
 from discreet.words import ENGLISH
 
 if TYPE_CHECKING:
@@ -58,14 +58,15 @@ def _templates() -> Environment:
 
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
-        autoescape=select_autoescape(disabled_extensions=["yaml"], default=True),
+        autoescape=select_autoescape(disabled_extensions=["yaml", "md"], default=True),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
     environment.globals |= {"cells": _cells, "tell": ENGLISH}
-    environment.filters |= {"fill": fill, "yaml": write_yaml}
+    environment.filters |= {"fill": fill, "yaml": write_yaml, "markdown": markdown_text}
+    environment.filters["markdown_columns"] = write_columns
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     return environment
 
@@ -87,6 +88,15 @@ def fill(pattern: str, rows: Iterable[tuple[str, ...]]) -> str:
 
     text = str(pattern)
     return Markup("".join(text % tuple(map(escape, row)) for row in rows))  # noqa: S704 - escaped
+
+
+def write_columns(columns: Sequence[HtmlColumn]) -> str:
+    """Return columns as a table in Markdown."""
+    cells = [
+        [f"{one:.{column.digits}f}" if isinstance(one, float) else str(one)
+         for one in column.values] for column in columns
+    ]  # fmt: skip
+    return markdown_table([column.title for column in columns], zip(*cells, strict=True))
 
 
 def write_yaml(value: object) -> str:

@@ -155,10 +155,6 @@ def _check_new(path: Path) -> None:
         raise BadUsage(f"{path} exists already, and a request is never overwritten. Name another.")
 
 
-#: Both names of why.
-REASON = ("--reason", "--because")
-
-
 def correct(
     bundle: Path,
     *,

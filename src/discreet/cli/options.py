@@ -127,8 +127,6 @@ def _explain_mechanisms(kinds: list[str]) -> str:
     return "\n".join(["\b", "Mechanisms:", *lines])  # \b: the lines are broken as they shall be
 
 
-MECHANISM_NAMES = name_mechanisms("answers") + "."
-
 Language = Literal["en", "de", "es"]
 
 

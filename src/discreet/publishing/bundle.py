@@ -388,7 +388,7 @@ def hash_source() -> str:
 
 
 #: Files of the library that are written by hand.
-SOURCES = (".py", ".html", ".css", ".js", ".toml", ".json", ".yaml", ".po", ".pot")
+SOURCES = (".py", ".html", ".css", ".js", ".toml", ".json", ".yaml", ".md", ".po", ".pot")
 
 
 def bundle_files(

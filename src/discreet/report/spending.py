@@ -12,7 +12,7 @@ from functools import reduce
 
 from discreet import __version__
 from discreet.choices import PlainDict, PlainMapping
-from discreet.html import HtmlColumn, write_page
+from discreet.html import HtmlColumn, render, write_page
 from discreet.privacy.accounting import Budget, Neighbours, best_guess
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.balance import History, LedgerEntry
@@ -20,7 +20,7 @@ from discreet.privacy.ledger.populations import Populations
 from discreet.report.pictures import PICTURE_ITEMS
 from discreet.report.sheet import NAME_ROOM, Sheet, shorten_label
 from discreet.report.statement import name_population
-from discreet.text import markdown_table, markdown_text, show_probability_bound
+from discreet.text import show_probability_bound
 from discreet.words import ENGLISH, Language, load_words, mark
 
 RULES = {
@@ -316,32 +316,4 @@ def write_spending_page(spending: PlainMapping) -> str:
 
 def write_spending_text(spending: PlainMapping) -> str:
     """Return the report as Markdown."""
-    tell = load_words(spending["language"])
-    tables = {name: _write_rows(columns) for name, columns in _list_tables(spending, tell).items()}
-    warning = _warn(spending, tell)
-    parts = [
-        f"# {spending['title']}",
-        warning and f"**{warning}**",
-        markdown_text(_summarise(spending, tell)),
-        f"## {tell('Whom it was spent on')}",
-        tables["populations"],
-        "\n".join(
-            f"- {markdown_text(f'{name}: {relations}')}"
-            for name, relations in _list_declared(spending, tell).items()
-        ),
-        f"## {tell('Releases')}",
-        tables["releases"] if spending["releases"] else tell("None so far."),
-        f"## {tell('What this means')}",
-        *map(markdown_text, spending["statement"]),
-        markdown_text(_explain_source(spending, tell)),
-    ]
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _write_rows(columns: list[HtmlColumn]) -> str:
-    """Return a table in Markdown."""
-    cells = [
-        [f"{one:.{column.digits}f}" if isinstance(one, float) else str(one)
-         for one in column.values] for column in columns
-    ]  # fmt: skip
-    return markdown_table([column.title for column in columns], zip(*cells, strict=True))
+    return render("spending.md", {**list_spending_values(spending), "spending": spending})
