@@ -38,18 +38,19 @@ def pytest_runtest_setup(item):
 # A file of tests stays in one process; the long ones begin first, so that both processes end
 # together.
 LONG_FILES = (
+    "test_studio_walks.py",
     "test_studio_browser.py",
     "test_spark.py",
-    "test_documents.py",
-    "test_studio_walks.py",
-    "test_report.py",
-    "test_facets.py",
-    "test_reading_privacy.py",
     "test_delivery.py",
-    "test_fuzz_commands.py",
-    "test_postgres.py",
+    "test_reading_privacy.py",
     "test_audit.py",
+    "test_report.py",
     "test_weights.py",
+    "test_facets.py",
+    "test_documents.py",
+    "test_verdicts.py",
+    "test_postgres.py",
+    "test_fuzz_commands.py",
     "test_experiments.py",
 )
 

@@ -130,10 +130,9 @@ def test_regularisation_reaches_the_fit(answers):
 def test_a_value_that_is_no_answer_is_refused_in_fit_and_transform(answers, value):
     bad = answers.copy()
     bad[5, 2] = value
-    with pytest.raises(BadResponses, match=str(value)):
-        Rasch().fit(bad)
-    with pytest.raises(BadResponses, match=str(value)):
-        Rasch().fit(answers).transform(bad)
+    for look in (Rasch().fit, Rasch().fit(answers).transform):
+        with pytest.raises(BadResponses, match=str(value)):
+            look(bad)
 
 
 def test_at_least_turns_marks_into_answers_and_keeps_missing(answers):
@@ -211,12 +210,7 @@ def test_private_rasch_releases_and_says_what_it_promises(tmp_path):
         clone(model).fit(X)
 
 
-def test_private_rasch_warns_without_a_ledger():
-    with pytest.warns(UserWarning, match="without a ledger"):
-        PrivateRasch(epsilon=1.0).fit(lsat().to_array())
-
-
-def test_private_rasch_uses_the_column_names_as_the_public_list():
+def test_private_rasch_warns_without_a_ledger_and_lists_the_names_of_the_columns():
     frame = pd.DataFrame(lsat().to_array(), columns=list("abcde"))
     with pytest.warns(UserWarning, match="without a ledger"):
         model = PrivateRasch(epsilon=2.0, mechanism="pairs").fit(frame)
