@@ -26,6 +26,7 @@ from discreet.tables.columns import LongPlan, find_role_names
 from discreet.tables.dataset import is_query, names_database
 from discreet.tables.lists import state_reading
 from discreet.tables.opener import Source, plan_source, read_tables
+from discreet.tables.sources import has_head
 
 #: A person, an item and a score, NaN for missing.
 Cell = tuple[object, object, float]
@@ -54,8 +55,10 @@ def read_counts(source: Any, words: ReadingWords, *, graded: bool = False) -> Sa
 
 def refuse_turned(source: Any, words: ReadingWords) -> None:
     """Refuse a table with a row for each question and models in columns, where rows are models."""
-    is_open = isinstance(source, Answers) or is_matrix(source)
-    if is_open or words.keys() & {"layout", "person"} or is_query(source) or names_database(source):
+    is_file = isinstance(source, str | PathLike) and not (
+        is_query(source) or names_database(source)
+    )
+    if not (is_file or has_head(source)) or words.keys() & {"layout", "person"}:
         return
     rules = state_reading({**words, "repeats": "first"})
     names = read_tables(source, lambda tables: next(tables).names, reading=rules)
