@@ -8,7 +8,7 @@ PINS   := $(shell $(PYTHON) -c 'import sys; print("constraints" + "-newest" * (s
 # Threads of linear algebra on top of test processes only get in each other's way.
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-.PHONY: help demo studio test check doctest fix slow bench figures pictures docs site windows clean
+.PHONY: help demo studio test check second doctest fix slow bench figures pictures docs site windows clean
 
 help:
 	@echo "make demo     calibrate and privately release a bundled questionnaire, and say what to open"
@@ -68,17 +68,20 @@ servers: browser
 	    apt-get update -qq && apt-get install -y -qq --no-install-recommends default-jre-headless postgresql >/dev/null; } || \
 	  echo "no Java or no PostgreSQL server here: their tests will skip"
 
-# Style and types need one core, examples in the code another; then both run the tests.
+# Style and types, examples in the code and a second Python take turns on two cores; then both run
+# the tests.
 test: $(READY) servers
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check doctest
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target second check doctest
 	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadfile
-	@$(BIN)/python -c 'import platform, numpy; print("first Python:", platform.python_version() + ",", "numpy", numpy.__version__)'
-	$(TEST_ENV) $(BIN)/python -m tools.second_python
 
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+second: $(READY)
+	@$(BIN)/python -c 'import platform, numpy; print("first Python:", platform.python_version() + ",", "numpy", numpy.__version__)'
+	$(TEST_ENV) $(BIN)/python -m tools.second_python
 
 doctest: $(READY)
 	$(TEST_ENV) $(BIN)/python -m pytest --doctest-modules src/discreet
