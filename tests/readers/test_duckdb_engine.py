@@ -21,7 +21,7 @@ from discreet.answers.protocol import PersonTotals
 from discreet.api.counting import count_pairs
 from discreet.coding.reading import Reading
 from discreet.counts import PairCounts
-from discreet.errors import BadResponses, BadUsage
+from discreet.errors import BadResponses, BadUsage, DiscreetWarning
 from discreet.readers import batches
 from discreet.readers import batches as buckets
 from discreet.readers import rows as blocks
@@ -29,12 +29,12 @@ from discreet.readers.answers import read_responses
 from discreet.readers.opening import open_answers
 from discreet.readers.streamed import counting as checkpoint
 from discreet.readers.streamed.counting import count_source, count_stream
-from discreet.readers.streamed.passes import stream_responses
 from discreet.secure import SeededSource
 from discreet.tables import dataset
 from discreet.tables.resources import Progress, Resources
 from real_data import find_log, find_timss, simulate_booklets
 from refusals import refused
+from streams import stream_responses
 
 
 @pytest.fixture(params=["NumPy", "compiled"])
@@ -321,14 +321,11 @@ def test_answers_in_memory_are_counted_where_they_are():
     assert same(count_pairs(datasets.lsat(), engine="duckdb"), count_pairs(datasets.lsat()))
 
 
-def test_an_item_list_fixes_the_order_and_refuses_others(small, tmp_path):
-    rows = [(p, i, p % 2) for p in range(5) for i in ("b", "a")]
+def test_item_names_that_look_alike_are_warned_of_out_of_memory_too(tmp_path):
+    rows = [(p, item, p % 2) for p in range(5) for item in ("caf\u00e9", "cafe\u0301")]
     folder = write(tmp_path / "answers", rows, "csv", 1)
-    counts = count_source(folder, items=["a", "b", "never"])
-    assert counts.items == ("a", "b", "never")
-    assert counts.answers.tolist() == [5, 5, 0]
-    with refused(BadResponses, "data_item_not_item", word="a"):
-        count_source(folder, items=["b"])
+    with pytest.warns(DiscreetWarning, match="1 of them"):
+        assert len(count_source(folder).items) == 2
 
 
 # -- stopping and going on -------------------------------------------------------------------

@@ -17,11 +17,11 @@ from discreet.errors import BadResponses
 from discreet.readers.answers import read_responses
 from discreet.readers.streamed import counting as checkpoint
 from discreet.readers.streamed.counting import count_source, count_stream
-from discreet.readers.streamed.passes import stream_responses
 from discreet.tables import dataset
 from discreet.tables import resources as limits
 from discreet.tables.formats import jsonl
 from refusals import refused
+from streams import stream_responses
 
 
 @pytest.fixture(autouse=True)

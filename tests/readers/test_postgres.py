@@ -30,7 +30,6 @@ from discreet.publishing.release import release
 from discreet.readers.answers import read_planned, read_responses
 from discreet.readers.streamed import counting as checkpoint
 from discreet.readers.streamed.counting import count_source, count_stream
-from discreet.readers.streamed.passes import stream_responses
 from discreet.simulation import simulate
 from discreet.tables import resources as limits
 from discreet.tables.dataset import is_too_large, open_dataset
@@ -42,6 +41,7 @@ from postgres_server import ENCODED, PASSWORD, running_server
 from real_data import simulate_booklets
 from refusals import refused
 from source_kinds import ANSWERED, TYPED, Kind, check_whole, compare, make_arrow
+from streams import stream_responses
 
 DEAD = f"postgresql://ann:{ENCODED}@127.0.0.1:1/school::answers"
 

@@ -22,13 +22,13 @@ from discreet.answers.responses import Responses
 from discreet.coding.reading import Reading, ReadingWords, check_words
 from discreet.coding.remedies import Detected, join_detected
 from discreet.counts.planes import AnswerStore
-from discreet.errors import LOG, BadResponses, DiscreetWarning, log_answers, name_source
+from discreet.errors import LOG, BadResponses, log_answers, name_source
 from discreet.readers.batches import Gathered, gather_blocks, join_slabs, number_rows, store_rows
 from discreet.readers.choices import take_choices
-from discreet.readers.rows import LongRows, Slab, WideRows, open_rows, plan_tables
+from discreet.readers.rows import LongRows, Slab, WideRows, open_rows, plan_tables, warn_alike
 from discreet.tables import opener
 from discreet.tables.columns import name_items, plan_columns
-from discreet.tables.ids import IdCodes, count_alike, make_texts
+from discreet.tables.ids import IdCodes, make_texts
 from discreet.tables.inspection import decide_reading, refer_to_proposal
 from discreet.tables.inspection.refusals import BadAnswer, settle_after, settle_scale
 from discreet.tables.inspection.rows import tell_odd_rows
@@ -129,8 +129,8 @@ def _tell_joined(rows: WideRows, person: Vector, ids: Any) -> str:
         return ""
     listed = []
     for key in joined[np.argsort(first[joined])][:_SHOWN].tolist():
-        again = np.flatnonzero(code == key)[:_SHOWN].tolist()
-        places = " and ".join(map(rows.places.place, again))
+        numbers = np.flatnonzero(code == key)[:_SHOWN].tolist()
+        places = " and ".join(map(rows.places.place, numbers))
         listed.append(f"'{ids[int(person[first[key]])]}' ({places})")
     return (
         "Persons with one id count as one, and their repeated answers were left out, "
@@ -241,22 +241,10 @@ def _name_answers(table: RawTable, reading: Reading, read: Read) -> Responses:
             warnings.simplefilter("ignore")  # all of it was said when the answers were read
             choices = read(partial(take_choices, reading, table), reading)
     if not reading.listed:
-        _warn_alike("Persons", table.persons)
-        _warn_alike("Items", make_texts(table.items))
+        warn_alike("Persons", table.persons)
+        warn_alike("Items", make_texts(table.items))
     about = choices, reading.about_values, join_detected([table.detected, reading.detected])
     return Responses(table.items, table.persons, table.store, table.groups, *about)
-
-
-def _warn_alike(role: str, ids: object) -> None:
-    """Warn of ids that people take for one."""
-    n_alike = 0 if ids is None else count_alike(ids)
-    if n_alike:
-        warnings.warn(
-            f"{role} whose ids differ only by a final .0, an invisible sign or the way an accent "
-            f"is written count apart, {n_alike:,} of them. Write each id in one way.",
-            DiscreetWarning,
-            stacklevel=5,
-        )
 
 
 def read_steps(

@@ -128,11 +128,11 @@ def join_slabs(slabs: Sequence[Slab]) -> AnswerStore:
             for part in nodes
         ]
         sides = empty_planes(n_persons, nodes[0].n_items)
-        for side, whole in zip(("right", "wrong"), sides, strict=True):
+        for side, plane in zip(("right", "wrong"), sides, strict=True):
             for item in range(nodes[0].n_items):
                 words = [(getattr(part, side)[:, item], part.n_persons) for part in planes]
                 bits = [(word.ravel().view(np.uint8)[: -(-n // 8)], n) for word, n in words]
-                pack.pack_bits(pack.join_bits(bits), whole[:, item])
+                pack.pack_bits(pack.join_bits(bits), plane[:, item])
         joined = BitPlanes(*sides, n_persons)
     return step_store(joined, stores[0].steps)
 
@@ -510,23 +510,23 @@ def store_rows(
                 return planes if is_right else flip_answers(planes)
         elif (stepped := _mark_steps(person, item, value, len(ids), steps)) is not None:
             return stepped
-    given = None
+    answered = None
     if value.min(initial=0) < 0:
-        given = np.flatnonzero(value >= 0)
-        person, item, value, when, *_ = rows.keep(given)
+        answered = np.flatnonzero(value >= 0)
+        person, item, value, when, *_ = rows.keep(answered)
     try:
         store = pack.store_steps(person, item, value, len(ids), steps)
     except Repeated as again:
         if reading.repeats == "error":
             first, second = again.first_index, again.second_index
             names = str(ids[int(person[first])]), items[int(item[first])]
-            if given is not None:
-                first, second = int(given[first]), int(given[second])
+            if answered is not None:
+                first, second = int(answered[first]), int(answered[second])
             numbering = [] if column is None else [number_rows(column, reading)]
             raise _refuse_repeated(*names, locate(first), locate(second), numbering) from None
         keys = person.astype(np.int64) * len(items) + item
-        kept = pack.keep_one(keys, reading.repeats, when)
-        store = pack.store_steps(person[kept], item[kept], value[kept], len(ids), steps)
+        counting = pack.keep_one(keys, reading.repeats, when)
+        store = pack.store_steps(person[counting], item[counting], value[counting], len(ids), steps)
     return store if is_right else flip_answers(cast(Nodes, store))
 
 

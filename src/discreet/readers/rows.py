@@ -13,6 +13,7 @@ column alone.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -31,11 +32,11 @@ from discreet.coding.reading import Reading
 from discreet.coding.remedies import Detected
 from discreet.coding.values import BAD, MISSING, ValueScoring, score_value
 from discreet.counts.planes import AnswerStore
-from discreet.errors import BadResponses, BadUsage, DiscreetError
+from discreet.errors import BadResponses, BadUsage, DiscreetError, DiscreetWarning
 from discreet.jit import worth_compiling
 from discreet.tables.cells import read_integers, score_array, score_long
 from discreet.tables.columns import LongPlan, WidePlan
-from discreet.tables.ids import IdCodes, OrderKeys, encode_ids, find_numbers, read_ids
+from discreet.tables.ids import IdCodes, OrderKeys, count_alike, encode_ids, find_numbers, read_ids
 from discreet.tables.inspection.refusals import refuse_long, refuse_wide
 from discreet.tables.opener import (
     RowPlaces,
@@ -465,6 +466,18 @@ class LongRows(TableRows[LongPlan]):
         rules = self.reading
         items = encode_ids(batch[1]) if rules.by_item or rules.listed else None
         return score_long(rules, batch[2], items)
+
+
+def warn_alike(role: str, ids: object) -> None:
+    """Warn of ids that people take for one."""
+    n_alike = 0 if ids is None else count_alike(ids)
+    if n_alike:
+        warnings.warn(
+            f"{role} whose ids differ only by a final .0, an invisible sign or the way an accent "
+            f"is written count apart, {n_alike:,} of them. Write each id in one way.",
+            DiscreetWarning,
+            stacklevel=5,
+        )
 
 
 #: Cells packed together: 16 MB before packing.

@@ -61,7 +61,6 @@ def count_source(
     *,
     weighting: Weighting | None = None,
     tally: Tally | None = None,
-    items: Sequence[str] | None = None,
     reading: Reading | None = None,
     resources: Resources | None = None,
     checkpoint: str | PathLike[str] | None = None,
@@ -79,9 +78,6 @@ def count_source(
         Integer weight per person, as in :func:`discreet.count_pairs`.
     tally
         What else to keep of the persons: folds of them, a sketch of their ids.
-    items
-        The item list and its order; an item that is not on it is refused. By default items
-        come in order of first appearance, as in memory.
     reading
         Column names, layout and scoring, from
         :class:`discreet.coding.reading.Reading`.
@@ -100,9 +96,7 @@ def count_source(
     array([[0, 1],
            [0, 0]])
     """
-    with Passes(
-        source, items=items, reading=reading, resources=resources, progress=progress
-    ) as passes:
+    with Passes(source, reading=reading, resources=resources, progress=progress) as passes:
         return count_passes(passes, weighting, tally, checkpoint)
 
 
@@ -152,7 +146,7 @@ def _fingerprint(passes: Passes, weighting: Weighting | None, tally: Tally | Non
             f"another one is noticed; found {weighting!r} ({error})"
         ) from None
     identity = [shard.identity for shard in passes.dataset.shards]
-    facts = [identity, asdict(passes.reading), passes.listed, STATE_VERSION]
+    facts = [identity, asdict(passes.reading), STATE_VERSION]
     description = json.dumps(facts, default=sorted)  # sets have no order of their own
     return hashlib.sha256(description.encode() + weights).hexdigest()
 

@@ -24,9 +24,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from discreet.answers.responses import Responses
 from discreet.atomic import make_temporary
-from discreet.coding.ids import check_items
 from discreet.coding.reading import Reading
 from discreet.coding.remedies import Detected, join_detected
 from discreet.coding.steps import CategoryScale
@@ -43,9 +41,11 @@ from discreet.readers.rows import (
     WideRows,
     open_rows,
     plan_tables,
+    warn_alike,
 )
 from discreet.tables.columns import WidePlan
 from discreet.tables.dataset import Dataset, describe_source, open_dataset, settle_reading
+from discreet.tables.ids import make_texts
 from discreet.tables.inspection.refusals import BadAnswer, settle_after, settle_scale
 from discreet.tables.opener import Encodings, Source
 from discreet.tables.paths import warn_encoding
@@ -83,8 +83,6 @@ class Passes:
     ----------
     source
         What the user named.
-    items
-        The item list and its order; an item that is not on it is refused.
     reading, resources
         Column names, layout and scoring; memory, and a folder for what does not fit.
     progress
@@ -95,12 +93,10 @@ class Passes:
         self,
         source: str | PathLike[str],
         *,
-        items: Sequence[str] | None = None,
         reading: Reading | None = None,
         resources: Resources | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> None:
-        self.listed = None if items is None else check_items(items, len(items))
         self._resources = resources or Resources()
         self.reading = settle_reading(source, reading or Reading(), self._resources)
         self._source, self._progress = source, progress
@@ -191,6 +187,8 @@ class Passes:
             items = ()
             yield Restart((), position)
         report.finish()
+        if not self.reading.listed:
+            warn_alike("Items", make_texts(self._names.names))
 
     def _find_steps(self, refusal: BadAnswer | None = None) -> None:
         """Look at all values, and read steps as such; where they are none, refuse as before."""
@@ -238,11 +236,11 @@ class Passes:
     def _rows(self, position: BatchPosition, items: Sequence[str] = ()) -> LongRows | WideRows:
         """Return the reader of the rows."""
         plans, shards = self._plan(), self.dataset.shards
-        names = ItemNames(self.listed or items, closed=self.listed is not None)
+        self._names = ItemNames(items)
         is_text = position.as_text or isinstance(plans[0], WidePlan)
         return open_rows(
             lambda: ((shard.open(), plan) for shard, plan in zip(shards, plans, strict=True)),
-            plans[0], self.reading, names, as_text=is_text,
+            plans[0], self.reading, self._names, as_text=is_text,
         )  # fmt: skip
 
     def _plan(self) -> Any:
@@ -273,6 +271,7 @@ class Passes:
             with closing(run_ahead(rows.blocks())) as blocks:
                 buckets.fill(blocks, report.add)
             self._is_torn = self._is_changed()
+            self._check_unchanged()
             sizes = tuple(buckets.sizes) if buckets.on_disk else ()
             fresh = BatchPosition("buckets", bits=bits, sizes=sizes, as_text=rows.as_text)
             position = replace(fresh, rows=report.rows)
@@ -313,21 +312,16 @@ class Passes:
         self, start: Callable[[], Total], add: Callable[[Total, PersonBatch], object]
     ) -> Total:
         """Add all batches to something that can be begun anew, in the first pass or a later one."""
-        total = start()
         if self._again is None:
             self.materialise()
-            with closing(self.first()) as steps:  # type: ignore[type-var]
-                for step in steps:
-                    if isinstance(step, PersonBatch):
-                        add(total, step)
-                        continue
+        total = start()
+        steps: Any = self.first() if self._again is None else self.batches()
+        with closing(steps):
+            for step in steps:
+                if isinstance(step, Restart):
                     total = start()
-                    if self._again is not None:
-                        break  # Rows have been distributed: what is left is a pass like any other.
                 else:
-                    return total
-        for batch in self.batches():
-            add(total, batch)
+                    add(total, step)
         return total
 
     def materialise(self) -> None:
@@ -380,37 +374,6 @@ def _ordered(rows: LongRows | WideRows, position: BatchPosition) -> Iterator[Per
 
 def _identify(dataset: Dataset) -> tuple[tuple[str, ...], ...]:
     return tuple(shard.identity for shard in dataset.shards)
-
-
-def stream_responses(
-    source: str | PathLike[str],
-    *,
-    items: Sequence[str] | None = None,
-    reading: Reading | None = None,
-    resources: Resources | None = None,
-) -> Iterator[Responses]:
-    """Yield batches of whole persons; every person is in exactly one of them.
-
-    Parameters
-    ----------
-    source, reading, resources
-        As in :func:`discreet.readers.streamed.counting.count_source`.
-    items
-        The items of every batch, in this order; an item that is not on the list is refused.
-        By default a batch has the items seen so far: a beginning of the final list.
-
-    Examples
-    --------
-    >>> query = ("SELECT * FROM (VALUES ('ann', 'q1', 1), ('bob', 'q1', 0), ('ann', 'q2', 0)) "
-    ...          "AS answers(person, item, response)")
-    >>> [sorted(batch.persons) for batch in stream_responses(query, items=["q1", "q2"])]
-    [['ann', 'bob']]
-    """
-    with Passes(source, items=items, reading=reading, resources=resources) as passes:
-        for batch in passes.batches():
-            answers = Responses(batch.items, as_texts(batch.persons), batch.store)
-            listed = passes.listed or batch.items
-            yield answers if batch.items == listed else answers.select(listed)
 
 
 def as_texts(ids: Any) -> Any:
