@@ -17,6 +17,7 @@ import numpy as np
 import discreet
 from discreet.analysis import correlate_residuals, measure_fit, simulate_cutoffs
 from discreet.errors import DiscreetError
+from discreet.items.given_totals import judge_outfit
 
 SIZES = {
     "50 x 10": {"persons": 50, "items": 10},
@@ -78,6 +79,8 @@ def find_alarms(
             limits, name
         )  # fmt: skip
         given = getattr(fit, f"conditional_{name}")[rows]
+        if name == "outfit":
+            given = judge_outfit(given, fit.outfit_without_one[rows])
         beyond.append((given < band[:, 0]) | (given > band[:, 1]))
         fixed.append(((value < 0.7) | (value > 1.3)) & (np.abs(t) > 2))
     excess = np.triu(pairs.q3 - pairs.mean, 1)

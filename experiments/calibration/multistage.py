@@ -14,6 +14,10 @@ in which Andersen's test rejects at 5%: persons split by score, and by lot. ``fi
 share with any item, pair or persons beyond the simulated limits of a report, and ``items`` with any
 item; ``items_due`` is what the limits leave to items (given paths only). Rows go to the end of
 ``multistage.csv`` beside this file.
+
+``--power`` counts instead, with one item of the first module that has a slope of .5 or 2, in how
+many sets that item is named (``named``), another is (``others``), and Andersen's test rejects. All
+of it is given the paths; rows go to ``multistage_power.csv``.
 """
 
 from __future__ import annotations
@@ -30,8 +34,10 @@ import numpy as np
 import discreet
 from discreet import analysis
 from discreet.errors import BadUsage, DiscreetWarning
+from discreet.items.given_totals import judge_outfit
 
 FILE = Path(__file__).with_suffix(".csv")
+POWER = FILE.with_name("multistage_power.csv")
 PERSONS, SEED, REPLICATIONS = 1000, 4000, 99
 Rules = dict[str, list[tuple[str, int, int]]]
 #: By name: items of each module, steps, paths, and whether scores are those so far.
@@ -74,12 +80,18 @@ def state_design(name: str) -> tuple[discreet.RoutingDesign, np.ndarray]:
     return discreet.RoutingDesign(modules, paths, cumulated), threshold
 
 
-def draw_answers(design: discreet.RoutingDesign, threshold: np.ndarray, seed: int) -> Any:
-    """Let everybody answer everything, and take away what was not on the path."""
+def draw_answers(
+    design: discreet.RoutingDesign, threshold: np.ndarray, seed: int, slope: float = 1.0
+) -> Any:
+    """Let everybody answer everything, and take away what was not on the path.
+
+    The slope is that of the second item.
+    """
     rng = np.random.default_rng(SEED + seed)
     few = int(0.3 * PERSONS)
     ability = np.append(rng.normal(-0.7, 0.5, PERSONS - few), rng.normal(1.6, 0.7, few))
     points = np.cumsum(ability[:, None, None] - threshold, axis=2)
+    points[:, 1] *= slope
     points = np.pad(points, ((0, 0), (0, 0), (1, 0)))
     cells = (points + rng.gumbel(size=points.shape)).argmax(axis=2).astype(float)
     names = [item for module in design.modules.values() for item in module]
@@ -113,17 +125,17 @@ def look(answers: Any, method: str, seed: int) -> dict[str, Any]:
         answers, fitted, replications=REPLICATIONS, rng=np.random.default_rng([SEED, seed, 1])
     )
     fit = analysis.measure_fit(answers, fitted).items
+    outfit = judge_outfit(fit.conditional_outfit, fit.outfit_without_one)
     beyond = [
         (value < band[:, 0]) | (value > band[:, 1])
-        for value, band in (
-            (fit.conditional_infit, cutoffs.infit),
-            (fit.conditional_outfit, cutoffs.outfit),
-        )
+        for value, band in ((fit.conditional_infit, cutoffs.infit), (outfit, cutoffs.outfit))
     ]
     q3 = analysis.correlate_residuals(answers, fitted).q3
     with np.errstate(invalid="ignore"):
         pairs = np.triu(q3 > cutoffs.q3, 1).any()
     out["items"] = bool(np.any(beyond))
+    named = np.any(beyond, axis=0)
+    out["named"], out["others"] = bool(named[1]), bool(np.delete(named, 1).any())
     out["findings"] = bool(np.any(beyond) or pairs or cutoffs.persons.is_beyond)
     out["items_due"] = cutoffs.split["items"]
     return out
@@ -134,6 +146,18 @@ def study(name: str, method: str, seed: int) -> dict[str, Any]:
     design, threshold = state_design(name)
     answers = draw_answers(design, threshold, seed)
     return look(answers.route(design) if method == "given paths" else answers, method, seed)
+
+
+def measure_power(name: str, slope: float, sets: range) -> dict[str, Any]:
+    """Return how often an item of another slope is named, and Andersen's test rejects."""
+    design, threshold = state_design(name)
+    found = [
+        look(draw_answers(design, threshold, seed, slope).route(design), "given paths", seed)
+        for seed in sets
+    ]
+    shares = {part: np.nanmean([one[part] for one in found]) for part in
+              ("named", "others", "andersen")}  # fmt: skip
+    return {"design": name, "slope": slope, "sets": len(found), **shares}
 
 
 def sum_up(name: str, found: list[dict[str, Any]]) -> dict[str, Any]:
@@ -165,24 +189,36 @@ def list_rows(designs: list[str], sets: range) -> Iterator[dict[str, Any]]:
             yield {"design": name, "method": method, **sum_up(name, found)}
 
 
+def write_row(file: Path, row: dict[str, Any]) -> None:
+    """Print a row, and put it at the end of a file."""
+    row = {k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()}
+    print(row, flush=True)
+    is_new = not file.exists()
+    with file.open("a", newline="") as out:
+        writer = csv.DictWriter(out, list(row), lineterminator="\n")
+        if is_new:
+            writer.writeheader()
+        writer.writerow(row)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", type=int, default=300)
     parser.add_argument("--design", type=int, choices=range(len(DESIGNS)), default=None)
+    parser.add_argument("--power", action="store_true", help="count where an item has a slope")
     options = parser.parse_args()
     warnings.simplefilter("ignore", DiscreetWarning)
     warnings.simplefilter("ignore", RuntimeWarning)
     designs = list(DESIGNS)
     chosen = designs if options.design is None else [designs[options.design]]
-    for row in list_rows(chosen, range(options.sets)):
-        row = {k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()}
-        print(row, flush=True)
-        is_new = not FILE.exists()
-        with FILE.open("a", newline="") as file:
-            writer = csv.DictWriter(file, list(row), lineterminator="\n")
-            if is_new:
-                writer.writeheader()
-            writer.writerow(row)
+    sets = range(options.sets)
+    if options.power:
+        for name in chosen:
+            for slope in (0.5, 2.0):
+                write_row(POWER, measure_power(name, slope, sets))
+        return
+    for row in list_rows(chosen, sets):
+        write_row(FILE, row)
 
 
 if __name__ == "__main__":

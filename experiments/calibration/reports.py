@@ -83,7 +83,7 @@ def count_slope(spread: float, rng: np.random.Generator) -> Outcomes:
     weight = np.exp(np.concatenate([np.zeros((1000, 5, 1)), logit], axis=2))
     share = np.cumsum(weight / weight.sum(axis=2, keepdims=True), axis=2)[..., :-1]
     code = (rng.random((1000, 5, 1)) > share).sum(axis=2)
-    study = judge_answers(discreet.Responses.from_array(code.astype(float)))
+    study = judge_answers(discreet.Responses.from_array(code.astype(float)), FEW)
     noisy = [fit_remarks(study, item) == ["noisy"] for item in range(5)]
     return {"named": noisy[0], "sound ones named": np.mean(noisy[1:])}
 

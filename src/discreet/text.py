@@ -187,3 +187,18 @@ def show_chance(chance: float) -> str:
     """
     scale = 10.0 ** (math.floor(math.log10(chance)) - 1)
     return f"{min(1.0, math.ceil(chance / scale - 1e-9) * scale):.2g}"
+
+
+def show_apart(*numbers: float) -> list[str]:
+    """Write numbers with two digits, or so many more that different ones look different.
+
+    Examples
+    --------
+    >>> show_apart(1.38, 1.33), show_apart(1.2841, 1.2803), show_apart(12.5, 12.5)
+    (['1.38', '1.33'], ['1.284', '1.280'], ['12.50', '12.50'])
+    """
+    for digits in (2, 3, 4):
+        shown = [f"{number:.{digits}f}" for number in numbers]
+        if len(set(shown)) == len(set(numbers)):
+            break
+    return shown

@@ -13,6 +13,7 @@ from discreet.analysis import correlate_residuals, measure_fit, simulate_cutoffs
 from discreet.errors import BadUsage
 from discreet.items import cutoffs as module
 from discreet.items.cutoffs import _Refit, _Simulation
+from discreet.items.given_totals import judge_outfit
 from discreet.items.residuals import prepare
 from discreet.results.estimate import Status
 from refusals import refused
@@ -22,6 +23,27 @@ from sizes import is_chance
 def simulate(answers, estimate=None, **options):
     estimate = discreet.fit(answers) if estimate is None else estimate
     return simulate_cutoffs(answers, estimate, **{"replications": 199, **options})
+
+
+def log_gamma(loads, total, power):
+    """Log of the sum over all answers with a total of the chances to this power."""
+    law = np.ones(1)
+    for load in loads:
+        law = np.convolve(law, np.exp(-power * np.insert(np.cumsum(load), 0, 0.0)))
+    return np.log(law[total])
+
+
+def surprise(thresholds, code, answered):
+    """How far the sum of reached thresholds is from its mean given the total, in its SD.
+
+    Mean and variance are derivatives of the norm of the chances.
+    """
+    loads = [row[np.isfinite(row)] for row in thresholds[answered]]
+    reached = sum(load[:x].sum() for load, x in zip(loads, code[answered], strict=True))
+    step = 1e-3
+    below, at, above = (log_gamma(loads, code[answered].sum(), 1 + by) for by in (-step, 0.0, step))
+    mean, variance = (below - above) / (2 * step), (above - 2 * at + below) / step**2
+    return (reached - mean) / np.sqrt(variance)
 
 
 @pytest.mark.parametrize("steps", [1, 3])
@@ -34,13 +56,40 @@ def test_the_statistics_are_those_of_the_report(steps, missing):
     values = simulation.measure(simulation.code, simulation.thresholds, simulation.ability)
     fit, pairs = measure_fit(answers, estimate), correlate_residuals(answers, estimate)
     np.testing.assert_allclose(np.exp(values[:9]), fit.items.conditional_infit, rtol=1e-9)
-    np.testing.assert_allclose(np.exp(values[9:18]), fit.items.conditional_outfit, rtol=1e-9)
+    judged = judge_outfit(fit.items.conditional_outfit, fit.items.outfit_without_one)
+    assert (judged < fit.items.conditional_outfit).any()
+    np.testing.assert_allclose(np.exp(values[9:18]), judged, rtol=1e-9)
     np.testing.assert_allclose(values[18 : 18 + len(first)], pairs.q3[first, second], rtol=1e-9)
-    sums = [
-        sum(simulation.thresholds[item, :category].sum() for item, category in enumerate(row))
-        for row in simulation.code.T
+    expected = [
+        surprise(simulation.thresholds, code, own > 0)
+        for code, own in zip(simulation.code.T, simulation.answered.T, strict=True)
     ]
-    np.testing.assert_allclose(values[18 + len(first) :], sums, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(values[18 + len(first) :], expected, rtol=1e-3, atol=1e-3)
+
+
+def test_answers_are_drawn_from_thresholds_whose_estimates_lie_around_the_fitted_ones():
+    """Estimates of 60 persons lie 5% too far apart; those of the drawn sets must not."""
+    answers = draw_answers(60, 6, np.random.default_rng(3))
+    estimate = discreet.fit(answers, method="conditional")
+    simulation = _Simulation.of(prepare(answers, estimate, "ml"), 19)
+    draws, refit = _Refit.of(simulation, estimate).centre(
+        simulation.draws, np.random.default_rng(3)
+    )
+
+    def spread(some):
+        """Return the slope of estimates from drawn answers on the fitted difficulties."""
+        whole = [
+            discreet.fit(code.T.astype(float), method="conditional", standard_errors=False)
+            for code in some.draw(200, np.random.default_rng(4))
+        ]
+        mean = np.mean([one.difficulty for one in whole], axis=0)
+        return float(mean @ estimate.difficulty / (estimate.difficulty**2).sum())
+
+    plain, nearer = spread(simulation.draws), spread(draws)
+    assert plain > 1.04
+    assert abs(nearer - 1) < 0.025
+    moved = [refit.thresholds(code) for code in draws.draw(400, np.random.default_rng(5))]
+    np.testing.assert_allclose(np.mean(moved, axis=0), simulation.thresholds, atol=0.08)
 
 
 @pytest.mark.parametrize("model", ["rasch", "partial-credit", "rating-scale"])
@@ -197,17 +246,22 @@ def split_by_trial(families):
 def test_families_split_the_level_evenly():
     """99 replications of two items, one pair and three persons; mean squares count both ways."""
     rng = np.random.default_rng(15)
-    replicates = rng.normal([0.1, -0.2, 0.3, 0.0, 0.5, 0.2, -0.1, 0.0], 0.3, (99, 8))
+    replicates = rng.normal([0.1, -0.2, 0.3, 0.0, 0.2, 0.2, -0.1, 0.0], 0.3, (99, 8))
     replicates[:3, 0] -= 3  # far below: on one side nobody would see it
-    observed = np.array([0.1, 0.1, 0.1, 0.1, 2.9, 0.3, 4.0, 0.1])
+    replicates[:, 3] *= 0.18  # hardly ever a tenth from its centre
+    observed = np.array([0.1, 0.1, 0.1, 0.04, 2.9, 0.3, 4.0, 0.1])
     every = np.vstack([replicates, observed])
     mean, sd = every.mean(axis=0), every.std(axis=0)
     z = (every - mean) / sd
+    matters = np.abs(np.exp(every[:, :4]) - np.exp(mean[:4])) > 0.1
+    assert 0 < matters[:, 3].sum() < 12
+    items = np.where(matters, np.abs(z[:, :4]), -np.inf).max(axis=1)
+    # The mean over the pairs of a set is that of the only one: none is above it.
     chance = 1 - (rankdata(every[:, 5:], axis=0) - 0.5) / 100
     shares = np.stack([(chance <= small).mean(axis=1) for small in (0.01, 0.02, 0.05)])
     expected, spread = shares.mean(axis=1, keepdims=True), shares.std(axis=1, keepdims=True)
     over = (shares - expected) / spread
-    limit = split_by_trial([np.abs(z[:, :4]).max(axis=1), z[:, 4], over.max(axis=0)])
+    limit = split_by_trial([items, np.full(100, -np.inf), over.max(axis=0)])
     cutoffs = module._conclude(
         SimpleNamespace(
             used=np.array([True, False, True, True]), scores=SimpleNamespace(items=("a", "b"))
@@ -217,11 +271,12 @@ def test_families_split_the_level_evenly():
         replicates.astype(np.float32),
     )
     assert cutoffs.limit == pytest.approx(limit[0], rel=1e-5)
-    low, high = mean - limit[0] * sd, mean + limit[0] * sd
-    assert cutoffs.infit == pytest.approx(np.exp([low[:2], high[:2]]).T, rel=1e-5)
-    assert cutoffs.outfit == pytest.approx(np.exp([low[2:4], high[2:4]]).T, rel=1e-5)
-    q3 = pytest.approx(mean[4] + limit[1] * sd[4], rel=1e-5)
-    assert cutoffs.q3[0, 1] == cutoffs.q3[1, 0] == q3
+    centre = np.exp(mean[:4])
+    low = np.minimum(np.exp(mean - limit[0] * sd)[:4], centre - 0.1)
+    high = np.maximum(np.exp(mean + limit[0] * sd)[:4], centre + 0.1)
+    assert cutoffs.infit == pytest.approx(np.array([low[:2], high[:2]]).T, rel=1e-5)
+    assert cutoffs.outfit == pytest.approx(np.array([low[2:4], high[2:4]]).T, rel=1e-5)
+    assert cutoffs.q3[0, 1] == cutoffs.q3[1, 0] == pytest.approx(mean[4] + 0.1, rel=1e-5)
     assert np.isnan(cutoffs.q3.diagonal()).all()
     worst = over[:, -1].argmax()
     persons = cutoffs.persons
@@ -231,3 +286,28 @@ def test_families_split_the_level_evenly():
     assert persons.limit == pytest.approx((expected + limit[2] * spread)[worst, 0])
     np.testing.assert_allclose(cutoffs.person_p[[0, 2, 3]], chance[-1], rtol=1e-5)
     assert 0 < sum(cutoffs.split.values()) <= 0.08
+
+
+def test_pairs_count_from_a_tenth_above_the_mean_on():
+    """Four items whose residuals correlate by no more than .05 above the mean, but for one pair."""
+    rng = np.random.default_rng(16)
+    replicates = rng.uniform(-0.02, 0.02, (99, 4 * 2 + 6 + 3))
+    replicates[:20, 8] += np.linspace(0.1, 0.4, 20)
+    cutoffs = module._conclude(
+        SimpleNamespace(
+            used=np.ones(3, dtype=bool), scores=SimpleNamespace(items=("a", "b", "c", "d"))
+        ),
+        SimpleNamespace(thresholds=np.zeros((4, 1)), pairs=np.triu_indices(4, 1)),
+        np.zeros(17),
+        replicates.astype(np.float32),
+    )
+    every = np.vstack([replicates, np.zeros(17)])[:, 8:14]
+    others = np.fmax(every.mean(axis=1), every.mean())
+    assert ((every[:, 1:] - others[:, None]) < 0.1).all()
+    told = (every[:, 0] > cutoffs.q3[0, 1]) & (every[:, 0] - others > 0.1)
+    assert 0.02 <= told.mean() <= 0.05  # all of the level is left to it, and to persons
+    assert cutoffs.split["items"] == 0
+    centre = np.exp(np.vstack([replicates, np.zeros(17)])[:, :4].mean(axis=0))
+    band = np.stack([centre - 0.1, centre + 0.1], axis=1)
+    assert cutoffs.infit == pytest.approx(band, rel=1e-5)
+    assert cutoffs.q3[2, 3] == pytest.approx(every.mean() + 0.1, abs=0.02)

@@ -14,6 +14,9 @@ from discreet.items.given_totals import (
     ThinnedAnswers,
     _find_largest,
     condition_on_totals,
+    judge_outfit,
+    leave_one_out,
+    weigh_loads,
 )
 from discreet.items.residuals import prepare
 from sizes import is_chance
@@ -124,17 +127,22 @@ def test_conditional_mean_squares_are_those_of_the_formula(weighted):
     if weighted:
         design = SurveyDesign(WEIGHT, np.arange(6), np.zeros(6, dtype=int))
         answers = discreet.Responses(answers.items, None, answers.store, sample=design)
-    sums = np.zeros((4, 4))
+    sums, largest = np.zeros((4, 4)), np.zeros((2, 4))
     persons = np.full((6, 2), np.nan)
     for number, row in enumerate(ROWS[:4]):  # the others have the top or one answer
         answered, mean, variance = moments_of(row)
         square = (row[answered] - mean) ** 2
         parts = np.stack([square, variance, square / variance, np.ones(len(mean))])
         sums[:, answered] += weight[number] * parts
+        more = parts[2] > largest[0, answered]
+        both = np.stack([parts[2], np.full(len(mean), weight[number])])
+        largest[:, answered] = np.where(more, both, largest[:, answered])
         persons[number] = square.sum() / variance.sum(), (square / variance).mean()
     fit = measure_fit(answers, as_calibration())
     np.testing.assert_allclose(fit.items.conditional_infit, sums[0] / sums[1], rtol=1e-12)
     np.testing.assert_allclose(fit.items.conditional_outfit, sums[2] / sums[3], rtol=1e-12)
+    rest = (sums[2] - largest.prod(axis=0)) / (sums[3] - largest[1])
+    np.testing.assert_allclose(fit.items.outfit_without_one, rest, rtol=1e-12)
     found = np.column_stack([fit.persons.conditional_infit, fit.persons.conditional_outfit])
     np.testing.assert_allclose(found, persons, rtol=1e-12)
 
@@ -209,3 +217,23 @@ def test_the_largest_of_many_are_those_of_a_stable_sort():
         values = np.round(rng.normal(size=size) ** 2, 1)  # with ties
         order = np.argsort(-values, kind="stable")[:LISTED]
         assert _find_largest(values).tolist() == order.tolist()
+
+
+@pytest.mark.parametrize("total", range(1, 8))
+def test_sums_of_thresholds_have_the_mean_and_variance_of_all_answers_with_the_total(total):
+    threshold = np.array([[0.4, -0.3, 1.1], [-1.0, 0.2, 0.9], [0.7, np.nan, np.nan]])
+    steps = np.isfinite(threshold).sum(axis=1)
+    rows = [row for row in product(*(range(n + 1) for n in steps)) if sum(row) == total]
+    load = np.array([sum(threshold[i, :x].sum() for i, x in enumerate(row)) for row in rows])
+    weight = np.exp(-load) / np.exp(-load).sum()
+    mean = weight @ load
+    found = weigh_loads(np.array([0, 3]), threshold, np.array([0.3]), np.array([total]))[:, 0]
+    np.testing.assert_allclose(found, [mean, weight @ (load - mean) ** 2], rtol=1e-10, atol=1e-12)
+
+
+def test_an_outfit_that_one_answer_makes_large_counts_without_it():
+    sums = np.array([[0.0], [0.0], [13.0], [8.0], [6.0], [2.0]])  # the largest 6 has weight 2
+    assert leave_one_out(sums) == pytest.approx([1 / 6])
+    outfit = np.array([1.5, 1.5, 1.5, 0.9, 1.2])
+    without = np.array([1.2, 1.45, 0.8, 0.7, 0.95])
+    assert judge_outfit(outfit, without) == pytest.approx([1.2, 1.5, 1.0, 0.9, 1.0])

@@ -13,6 +13,7 @@ from commandline import discreet as run
 from discreet import analysis
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
 from discreet.items.cutoffs import plan_draws
+from discreet.items.given_totals import GroupedAnswers
 from discreet.items.likelihood_ratios import split_item
 from discreet.items.residuals import prepare
 from discreet.models.conditional.estimator import _choose_task, find_maximum
@@ -327,7 +328,8 @@ def test_answers_that_do_not_fit_the_design_are_refused():
         answers.select([*ITEMS, "new"]).route(OF_MODULE)
 
 
-def test_what_does_not_know_paths_refuses_routed_answers():
+def test_what_does_not_know_paths_refuses_routed_answers(tmp_path):
+    ledger = discreet.Ledger.create(tmp_path / "spent.db", 2.0)
     answers = simulate(OF_MODULE, RIGHT_WRONG).route(OF_MODULE)
     assert answers.select(ITEMS[:-1]).routing is answers.routing  # no path was decided by it
     other = deepcopy(answers.select_persons(slice(9, 2, -1)))
@@ -345,6 +347,9 @@ def test_what_does_not_know_paths_refuses_routed_answers():
         lambda: analysis.find_mislabelled(answers, discreet.fit(answers)),
         lambda: analysis.combine_testlets(answers, {"d": "t", "e": "t"}),
         lambda: answers.cap(3, None),
+        lambda: discreet.count_pairs(answers),
+        lambda: discreet.release(answers, epsilon=1.0, items=list(ITEMS), ledger=ledger),
+        lambda: discreet.find_dif(answers, ["x", "y"] * 150, test="mantel-haenszel"),
         lambda: answers.weigh(weight="w"),
     ):
         with refused(BadUsage, "refused_routed_answers_would"):
@@ -436,3 +441,19 @@ def test_prepared_groups_share_path_and_total():
     }
     assert len(keys) == len(patterns.size) == patterns.entry.max() + 1
     assert patterns.size.sum() == len(used)
+
+
+@pytest.mark.parametrize("steps", [RIGHT_WRONG, STEPS], ids=["right and wrong", "steps"])
+def test_sums_of_reached_thresholds_have_the_moments_of_all_listed_answers(steps):
+    answers = simulate(SO_FAR, steps, persons=60, gaps=0.2).route(SO_FAR)
+    threshold = draw_thresholds(steps, np.random.default_rng(5))
+    listed, grouped = (
+        Listed(answers, threshold),
+        group_routes(answers.to_array(), answers.routing, answers.items, answers.steps),
+    )
+    found = GroupedAnswers.of(grouped).weigh_loads(threshold, np.zeros(len(grouped.size)))
+    for person, group in enumerate(grouped.entry):
+        rows, chance, _ = listed.find(person)
+        load = np.array([listed.weigh(row) for row in rows])
+        mean = chance @ load
+        assert found[:, group] == pytest.approx([mean, chance @ (load - mean) ** 2], abs=1e-10)

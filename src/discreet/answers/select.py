@@ -255,8 +255,8 @@ def refuse_routing(routing: RoutedPersons | None, feature: str) -> None:
     """Refuse what does not condition on paths."""
     if routing is not None:
         raise BadUsage(
-            f"{feature} is refused for routed answers: it would have to know which answers led to "
-            "which items"
+            f"{feature} is refused for routed answers: it does not know which answers led to which "
+            "items, so that difficulties would be biased"
         )
 
 

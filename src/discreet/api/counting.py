@@ -6,9 +6,11 @@ In: answers, or where they are. Out: :class:`~discreet.PairCounts`.
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from discreet.answers.protocol import Answers
+from discreet.answers.responses import Responses
+from discreet.answers.select import refuse_routing
 from discreet.answers.survey import refuse_weights
 from discreet.choices import Engine, WeightingName
 from discreet.coding.reading import ReadingWords
@@ -16,9 +18,6 @@ from discreet.counts import PairCounts
 from discreet.counts.folds import PersonWeight, Tally, explain_folds
 from discreet.counts.pairs import Weighting
 from discreet.errors import LOG, BadUsage, name_source
-
-if TYPE_CHECKING:
-    pass
 from discreet.readers.opening import opened
 
 WHOLE_NUMBERS = "counts are of whole persons. Give the answers without weights, or fit them"
@@ -83,6 +82,8 @@ def count_pairs(
     with opened(source, engine, reading) as answers:
         if isinstance(answers, Answers):
             refuse_weights(answers.sample, "counting pairs", WHOLE_NUMBERS)
+        if isinstance(answers, Responses):
+            refuse_routing(answers.routing, "counting pairs")
         counts = answers.count(function, tally)
     LOG.info("counted pairs of %d items, %d persons", len(counts.items), counts.persons)
     return say_folds(counts, tally)

@@ -7,18 +7,24 @@ with a small chance. Confidential.
 
 Each replication draws the answers of all persons again, given the items that they answered and
 their total scores. The thresholds are then estimated again by one Newton step: the totals are
-fixed, so that the information is that of the real answers. For Q3 each person gets a new ability
-for the same score. Without this the ranges would be far too wide.
+fixed, so that the information is that of the real answers. Estimates of few persons lie too far
+apart, and those of drawn answers even farther. So answers are drawn from thresholds that are nearer
+by that bias. For Q3 each person gets a new ability for the same score. Without this the ranges
+would be far too wide.
 
 There are three families: infit and outfit of items on both sides as logarithms, Q3 upwards, and the
 share of persons. In the first two each statistic is standardised by mean and standard deviation of
-the replications, and the largest stands for its family. The families split one level evenly: what
-is as rare in its family as what 5% of all sets have in any of the three is beyond chance. So where
-the model holds, 5% of the reports have anything beyond a limit.
+the replications, and the largest of those that would matter stands for its family: mean squares a
+tenth from their centre, Q3 a tenth above the mean. An outfit that one answer makes large counts
+without it. The families split one level evenly: what is as rare in its family as what 5% of all
+sets have in any of the three is beyond chance. So where the model holds, 5% of the reports tell
+anything, and nothing of the level is lost to what would not be told.
 
 Given items and total score the chance of a person's answers falls with the sum of the thresholds
-that they reach. That sum is ranked among those of the same person in all replications, ties by
-halves (mid-p). Answers are discrete: of short tests no answers at all may be as rare as 2%, or 4%
+that they reach. How far that sum is from its mean given the total, in standard deviations, is
+ranked among the values of the same person in all replications, ties by halves (mid-p); mean and
+standard deviation are those at the thresholds of the replication, whose errors would else move all
+persons together. Answers are discrete: of short tests no answers at all may be as rare as 2%, or 4%
 may be. So what is tested is the share of persons with a mid-p up to 1%, 2% and 5%, against the
 same shares in each replication; the one that stands out most counts. Persons with one possible sum
 do not count. Few very careless persons show at 1%, many at 2%; at 10% little would show, as
@@ -38,15 +44,21 @@ That is exact, also for items with steps. The coefficients are kept as logarithm
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.logistic import logistic
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
-from discreet.items.given_totals import GroupedAnswers, ThinnedAnswers, divide_sums
+from discreet.items.given_totals import (
+    ITEM_SUMS,
+    GroupedAnswers,
+    ThinnedAnswers,
+    divide_sums,
+    judge_outfit,
+    leave_one_out,
+)
 from discreet.items.residuals import Prepared, prepare
 from discreet.models.categories import RATING_SCALE
 from discreet.models.conditional import Patterns, group_patterns
@@ -55,7 +67,9 @@ from discreet.models.conditional.maximise import evaluate_patterns
 from discreet.models.conditional.routed import RoutedPatterns
 from discreet.models.structure import rating_basis
 from discreet.results.calibrated import Calibration, find_source
+from discreet.results.chances import score_moments
 from discreet.results.estimate import Status
+from discreet.results.limits import DEPENDENT_NEGLIGIBLE, FIT_NEGLIGIBLE
 from discreet.schema import Count
 from discreet.tabular import Columns, Tabular, brief_repr, find_rows
 from discreet.types import BoolArray, FloatArray, IndexArray, Int8Array, Int64Array
@@ -77,6 +91,8 @@ SMALL = (0.01, 0.02, 0.05)
 TINY = 1e-9
 #: Sums of thresholds that differ by less are the same.
 SAME_SUM = 1e-6
+#: Sets of answers that tell the bias of the thresholds, and cells up to which it is looked for.
+BIAS_SETS, BIAS_CELLS = 40, 100_000
 #: Logits by which an ability moves at most in a replication.
 LONGEST_STEP = 1.0
 
@@ -114,10 +130,11 @@ class FitCutoffs(Tabular):
     items
         Items with a difficulty.
     infit, outfit
-        ``[item, 2]``: lower and upper limit.
+        ``[item, 2]``: lower and upper limit, no nearer to the centre than a tenth, which does not
+        matter.
     q3
-        ``[item, item]``: upper limit; NaN where few persons answered both, or all of it where
-        there are too many items.
+        ``[item, item]``: upper limit, a tenth above the mean at least; NaN where few persons
+        answered both, or all of it where there are too many items.
     person_p
         Per person, the chance of answers at least as unexpected (mid-p); NaN for
         extreme totals, and where the total leaves one possibility.
@@ -239,11 +256,11 @@ def simulate_cutoffs(
     if sets < 19:
         raise BadUsage(f"cut-offs need 19 replications or more, found {sets}; 199 are usual")
     simulation = _Simulation.of(prepared, sets)
-    refit = _Refit.of(simulation, calibration)
     source = np.random.default_rng(0) if rng is None else rng
+    draws, refit = _Refit.of(simulation, calibration).centre(simulation.draws, source)
     observed = simulation.measure(simulation.code, simulation.thresholds, simulation.ability)
     replicates = np.empty((sets, len(observed)), dtype=np.float32)
-    for row, code in enumerate(simulation.draws.draw(sets, source)):
+    for row, code in enumerate(draws.draw(sets, source)):
         thresholds = refit.thresholds(code)
         replicates[row] = simulation.measure(code, thresholds, simulation.update(thresholds))
         if progress is not None:
@@ -273,9 +290,8 @@ def _choose_number(prepared: Prepared) -> int:
 class _Simulation:
     """Persons with an ability, and what is measured of their answers; arrays ``[item, person]``.
 
-    ``answered`` is None where everybody answered everything. Persons with the same answered items
-    and the same score, who have the same ability, are a group: ``group`` is that of each person,
-    and ``first`` is one person of each.
+    Persons with the same answered items and the same score, who have the same ability, are a group:
+    ``group`` is that of each person, and ``first`` is one person of each.
     """
 
     patterns: Patterns
@@ -283,7 +299,7 @@ class _Simulation:
     thresholds: FloatArray
     draws: ScoreDraws
     code: Int8Array
-    answered: FloatArray | None
+    answered: FloatArray
     ability: FloatArray
     group: IndexArray
     first: IndexArray
@@ -297,7 +313,6 @@ class _Simulation:
         rows = store.rows(0, len(used))
         cells = np.ascontiguousarray(rows.T)
         patterns = prepared.group(used)
-        answered = None if (cells >= 0).all() else (cells >= 0).astype(np.float64)
         code = np.maximum(cells, 0)
         first = np.unique(patterns.entry, return_index=True)[1]
         ability = prepared.scores.ability[used][first]
@@ -307,7 +322,7 @@ class _Simulation:
             thresholds=prepared.thresholds,
             draws=plan_draws(prepared.thresholds, rows, patterns),
             code=code,
-            answered=answered,
+            answered=(cells >= 0).astype(np.float64),
             ability=ability,
             group=patterns.entry,
             first=first,
@@ -318,22 +333,25 @@ class _Simulation:
     def update(self, thresholds: FloatArray) -> FloatArray:
         """Return the abilities of the groups at other thresholds, by one Newton step."""
         mean, variance = _score_moments(self.ability, thresholds)
-        if self.answered is not None:
-            mean, variance = (table * self.answered[:, self.first] for table in (mean, variance))
+        mean, variance = (table * self.answered[:, self.first] for table in (mean, variance))
         step = (self.answers.score - mean.sum(axis=0)) / variance.sum(axis=0)
         return np.asarray(self.ability + np.clip(step, -LONGEST_STEP, LONGEST_STEP))
 
     def measure(self, code: Int8Array, thresholds: FloatArray, ability: FloatArray) -> FloatArray:
-        """Return all statistics: log infit and outfit of items, Q3, sums of reached thresholds."""
+        """Return all statistics: log infit and outfit of items, Q3, how unexpected persons are."""
         moments = self.answers.condition(thresholds, ability)
         rows, weight = np.ascontiguousarray(code.T), self.weight
-        items, persons = self.answers.add_squares(rows, moments, weight, len(thresholds))
+        items = np.zeros((ITEM_SUMS, len(thresholds)))
+        persons = self.answers.add_squares(rows, moments, weight, items)
+        infit, outfit = divide_sums(items)
         with np.errstate(divide="ignore"):
-            squares = np.log(np.concatenate(divide_sums(items)))
+            squares = np.log(np.append(infit, judge_outfit(outfit, leave_one_out(items))))
         step = np.nan_to_num(thresholds.T)
         reached = sum(one @ (code > k) for k, one in enumerate(step))
-        reached = np.where(persons[-1] > 0, reached, np.nan)
-        return np.concatenate([squares, self._correlate(code, thresholds, ability), reached])
+        mean, variance = self.answers.weigh_loads(thresholds, ability)[:, self.group]
+        varies = (persons[-1] > 0) & (variance > SAME_SUM**2)
+        surprise = np.where(varies, (reached - mean) / np.sqrt(np.fmax(variance, TINY)), np.nan)
+        return np.concatenate([squares, self._correlate(code, thresholds, ability), surprise])
 
     def _correlate(
         self, code: Int8Array, thresholds: FloatArray, ability: FloatArray
@@ -342,12 +360,6 @@ class _Simulation:
         if not len(self.pairs[0]):
             return np.zeros(0)
         residual = code - _score_moments(ability, thresholds)[0][:, self.group]
-        if self.answered is None:
-            product = (residual * self.weight) @ residual.T
-            total = residual @ self.weight
-            product -= np.outer(total, total) / self.weight.sum()
-            spread = product.diagonal()
-            return np.asarray((product / np.sqrt(np.outer(spread, spread)))[self.pairs])
         residual *= self.answered
         product = (residual * self.weight) @ residual.T
         answered = (self.answered * self.weight).T
@@ -373,18 +385,8 @@ def _choose_pairs(cells: Int8Array, sets: int) -> tuple[IndexArray, IndexArray]:
 
 def _score_moments(ability: FloatArray, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return mean and variance of the scores, ``[item, group]``."""
-    if thresholds.shape[1] == 1:
-        chance = logistic(ability - thresholds)
-        return chance, chance * (1 - chance)
-    steps = np.where(np.isnan(thresholds), np.inf, thresholds)
-    weight = np.zeros((steps.shape[1] + 1, len(steps), len(ability)))
-    for category, step in enumerate(steps.T, 1):
-        weight[category] = weight[category - 1] + (ability - step[:, None])
-    weight = np.exp(weight - weight.max(axis=0))
-    weight /= weight.sum(axis=0)
-    mean = np.tensordot(np.arange(len(weight)), weight, axes=1)
-    variance = sum(share * (category - mean) ** 2 for category, share in enumerate(weight))
-    return mean, np.asarray(variance)
+    moments = score_moments(ability, thresholds)
+    return np.ascontiguousarray(moments.mean.T), moments.variance.T
 
 
 @dataclass(frozen=True, eq=False)
@@ -399,23 +401,52 @@ class _Refit:
     expected: FloatArray
     solve: FloatArray
     weight: FloatArray
+    patterns: Patterns
 
     @classmethod
     def of(cls, simulation: _Simulation, calibration: Calibration) -> _Refit:
         fitted, patterns = simulation.thresholds, simulation.patterns
         patterns = patterns if patterns.is_routed else patterns.weigh(simulation.weight)
-        threshold = np.where(np.isnan(fitted), np.inf, fitted)
-        sums = evaluate_patterns(patterns, threshold)[1]
+        sums = evaluate_patterns(patterns, _close_up(fitted))[1]
         basis = _free_basis(calibration, fitted)
         inverse = np.linalg.pinv(basis.T @ sums.information() @ basis, rcond=1e-10, hermitian=True)
-        return cls(fitted, sums.expected, basis @ inverse @ basis.T, simulation.weight)
+        solve = basis @ inverse @ basis.T
+        return cls(fitted, sums.expected, solve, simulation.weight, patterns)
+
+    def centre(self, draws: ScoreDraws, rng: np.random.Generator) -> tuple[ScoreDraws, _Refit]:
+        """Return draws whose estimates lie around the fitted thresholds, and how to refit them.
+
+        Estimates from few persons lie too far apart. By how much is the mean of a second Newton
+        step, which hardly varies, so that few sets tell it. Answers are drawn that much nearer.
+        With many answers there is no bias to speak of.
+        """
+        if self.weight.size * self.fitted.size > BIAS_CELLS:
+            return draws, self
+        bias, plan = np.zeros_like(self.fitted), None
+        for code in draws.draw(BIAS_SETS, rng):
+            moved = _close_up(self.thresholds(code))
+            plan, sums = evaluate_patterns(self.patterns, moved, plan, information=False)
+            bias += self._move(sums.expected, code) / BIAS_SETS
+        nearer = self.fitted - bias
+        expected = evaluate_patterns(self.patterns, _close_up(nearer), information=False)[
+            1
+        ].expected
+        return replace(draws, thresholds=nearer), replace(self, expected=expected)
 
     def thresholds(self, code: Int8Array) -> FloatArray:
         """Return the thresholds that these answers would give."""
+        return np.asarray(self.fitted + self._move(self.expected, code))
+
+    def _move(self, expected: FloatArray, code: Int8Array) -> FloatArray:
+        """Return a Newton step, from expected persons at or above each step."""
         steps = range(self.fitted.shape[1])
         reached = np.stack([(code > step) @ self.weight for step in steps], axis=1)
-        moves = self.solve @ (self.expected - reached).ravel()
-        return np.asarray(self.fitted + moves.reshape(reached.shape))
+        return np.asarray(self.solve @ (expected - reached).ravel()).reshape(reached.shape)
+
+
+def _close_up(thresholds: FloatArray) -> FloatArray:
+    """Return thresholds that are infinite beyond an item's steps."""
+    return np.where(np.isnan(thresholds), np.inf, thresholds)
 
 
 def _free_basis(calibration: Calibration, fitted: FloatArray) -> FloatArray:
@@ -445,16 +476,22 @@ def _conclude(
     mean, sd = judged.mean(axis=0, dtype=np.float64), judged.std(axis=0, dtype=np.float64)
     z = (judged - mean) / np.where(sd > 0, sd, np.inf)
     shares = PersonShares.of(reached)
+    of_items, of_pairs = slice(2 * items), slice(2 * items, None)
+    centre, usual = np.exp(mean[of_items]), np.nanmean(mean[of_pairs]) if pairs else 0.0
+    far = np.abs(np.exp(judged[:, of_items]) - centre) > FIT_NEGLIGIBLE
+    high = judged[:, of_pairs] - _find_usual(judged[:, of_pairs], usual) > DEPENDENT_NEGLIGIBLE
     families = {
-        "items": take_largest(np.abs(z[:, : 2 * items])),
-        "pairs": take_largest(z[:, 2 * items :]),
+        "items": take_largest(np.where(far, np.abs(z[:, of_items]), -np.inf)),
+        "pairs": take_largest(np.where(high, z[:, of_pairs], -np.inf)),
         "persons": shares.z.max(axis=0),
     }
     limits = split_level(families)
-    low, high = mean - limits["items"] * sd, mean + limits["items"] * sd
-    bands = np.exp(np.stack([low, high], axis=1)[: 2 * items])
-    q3, at = np.full((items, items), np.nan), slice(2 * items, None)
-    q3[simulation.pairs] = mean[at] + limits["pairs"] * sd[at]
+    reach = np.exp(max(limits["items"], 0.0) * sd[of_items])
+    low = np.fmin(centre / reach, centre - FIT_NEGLIGIBLE)
+    bands = np.stack([low, np.fmax(centre * reach, centre + FIT_NEGLIGIBLE)], axis=1)
+    q3 = np.full((items, items), np.nan)
+    chance = mean[of_pairs] + max(limits["pairs"], 0.0) * sd[of_pairs]
+    q3[simulation.pairs] = np.fmax(chance, usual + DEPENDENT_NEGLIGIBLE)
     person_p = np.full(len(prepared.used), np.nan)
     person_p[prepared.used] = shares.list_chances()
     return FitCutoffs(
@@ -470,6 +507,11 @@ def _conclude(
         },
         replications=len(replicates),
     )
+
+
+def _find_usual(q3: FloatArray, usual: float) -> FloatArray:
+    """Return above what a pair has to be by a tenth: the mean of its set, or of all sets."""
+    return np.fmax(np.nanmean(q3, axis=1, keepdims=True), usual) if q3.shape[1] else q3
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,7 @@ Masters 1982, ch. 5). The expected point-measure correlation has ``cov(theta, p)
 variance of the score, and the discrimination is that of a slope on all thresholds.
 
 One person can make an outfit large: an answer with a chance of 1 in 1000 adds about 1000 to a sum
-that is about the number of persons. The bounded outfit is ``sum min(y^2 / w, 9)`` over its mean by
-the model: no answer counts for more than three standard deviations.
+that is about the number of persons. So there is the outfit without the most unexpected answer.
 
 Of those in category k of an item with steps, infit is the sum of ``y^2`` over what the model
 expects of it, ``sum P_k (k - E)^2`` over everybody; outfit is the same with ``y^2 / w``. Both are 1
@@ -36,7 +35,12 @@ import numpy as np
 from discreet.answers.responses import Responses
 from discreet.choices import ScoreMethod
 from discreet.errors import FitWarning
-from discreet.items.given_totals import UnexpectedAnswers, divide_sums, square_given_totals
+from discreet.items.given_totals import (
+    UnexpectedAnswers,
+    divide_sums,
+    leave_one_out,
+    square_given_totals,
+)
 from discreet.items.residuals import Prepared, ResidualChunk, add_persons, prepare
 from discreet.models.categories import category_totals, weigh_categories
 from discreet.models.item_parameters import known_difficulties
@@ -44,17 +48,15 @@ from discreet.persons.large import is_many, sum_many
 from discreet.persons.scoring import PersonScores
 from discreet.results.calibrated import Calibration, find_source
 from discreet.results.chances import category_chances, count_item_steps, slope_terms
-from discreet.results.limits import FIT_BOUND
 from discreet.schema import Along
 from discreet.tabular import Columns, Tabular, find_rows, list_field_columns
 from discreet.types import FloatArray, Int64Array
 
 MEASURED = "measured"
 MEAN_SQUARES = ("infit", "infit_t", "outfit", "outfit_t")
-CONDITIONAL = ("conditional_infit", "conditional_outfit")
+CONDITIONAL = ("conditional_infit", "conditional_outfit", "outfit_without_one")
 NO_SPREAD = 1e-12
 SLOPES = ("point_measure", "point_measure_expected", "discrimination")
-BOUNDED = ("outfit_bounded", "outfit_bounded_t", "outfit_without_one")
 PerItem = Annotated[FloatArray, Along("items")]
 
 
@@ -71,10 +73,8 @@ class ItemFit(Tabular):
         With L answers a person about ``1 - 1 / L`` is expected.
     conditional_infit, conditional_outfit
         Mean squares given the total scores, which need no abilities: 1 is expected at any length.
-    outfit_bounded, outfit_bounded_t
-        Outfit in which no answer counts for more than 9, three standard deviations squared.
     outfit_without_one
-        Outfit without the most unexpected answer.
+        Conditional outfit without the most unexpected answer.
     point_measure, point_measure_expected
         Correlation of the answers with the abilities, and what it is when the model holds.
     discrimination
@@ -104,8 +104,6 @@ class ItemFit(Tabular):
     point_measure_expected: PerItem
     discrimination: PerItem
     status: Annotated[tuple[str, ...], Along("items")]
-    outfit_bounded: PerItem
-    outfit_bounded_t: PerItem
     outfit_without_one: PerItem
     conditional_infit: PerItem
     conditional_outfit: PerItem
@@ -115,7 +113,7 @@ class ItemFit(Tabular):
         rows = find_rows(self.items, items)
         numbers = {
             name: np.append(getattr(self, name), np.nan)[rows]
-            for name in (*CONDITIONAL, *MEAN_SQUARES, *BOUNDED, *SLOPES)
+            for name in (*CONDITIONAL, *MEAN_SQUARES, *SLOPES)
         }
         status = (*self.status, "no_answers")
         return ItemFit(
@@ -127,7 +125,7 @@ class ItemFit(Tabular):
 
     def to_dict(self) -> Columns:
         """One list per column."""
-        numbers = (*CONDITIONAL, *MEAN_SQUARES, *BOUNDED, *SLOPES)
+        numbers = (*CONDITIONAL, *MEAN_SQUARES, *SLOPES)
         columns = list_field_columns(self, "answers", *numbers, "status")
         return {"item": list(self.items), **columns}
 
@@ -156,7 +154,8 @@ class PersonFit(Tabular):
 
     def to_dict(self) -> Columns:
         """One list per column; the columns of the scores first."""
-        return {**self.scores.to_dict(), **list_field_columns(self, *CONDITIONAL, *MEAN_SQUARES)}
+        names = (*CONDITIONAL[:2], *MEAN_SQUARES)
+        return {**self.scores.to_dict(), **list_field_columns(self, *names)}
 
 
 @dataclass(frozen=True)
@@ -266,10 +265,11 @@ def measure_fit(
     prepared = prepare(responses, calibration, method)
     sums, persons = _add_up(prepared)
     given = square_given_totals(prepared)
+    given_totals = *divide_sums(given.by_item), leave_one_out(given.by_item)
     used = prepared.used
     ability, se = prepared.scores.ability[used], prepared.scores.se[used]
     return FitStatistics(
-        items=_spread_items(prepared, sums, divide_sums(given.by_item)),
+        items=_spread_items(prepared, sums, given_totals),
         persons=PersonFit(prepared.scores, *[*persons, *divide_sums(given.by_person)]),
         person_reliability=compare_spread(ability, se, prepared.weigh(used)),
         item_reliability=_item_reliability(calibration),
@@ -286,7 +286,6 @@ MOMENTS = (
     *("ability", "ability_squared", "right", "right_squared", "ability_right"),
     *("chance", "chance_squared", "ability_chance", "pull", "curvature"),
 )
-BOUNDED_SUMS = ("bounded", "bounded_expected", "bounded_variance", "largest")
 
 
 def _list_squares(chunk: ResidualChunk) -> Sums:
@@ -296,18 +295,6 @@ def _list_squares(chunk: ResidualChunk) -> Sums:
     count = answered.astype(np.float64)
     parts = (count, chunk.residual**2, chunk.squares(), w, kurtosis, excess)
     return dict(zip(SQUARES, parts, strict=True))
-
-
-def _list_bounded(chunk: ResidualChunk, ability: FloatArray, thresholds: FloatArray) -> Sums:
-    """Bounded squares: observed, mean and variance by the model."""
-    chance = np.where(chunk.answered[..., None], category_chances(ability, thresholds), 0.0)
-    mean = (chunk.code - chunk.residual)[..., None]
-    scale = np.where(chunk.answered, chunk.variance, 1.0)[..., None]
-    bounded = np.minimum((np.arange(chance.shape[-1]) - mean) ** 2 / scale, FIT_BOUND)
-    expected = (chance * bounded).sum(axis=-1)
-    variance = (chance * bounded**2).sum(axis=-1) - expected**2
-    parts = (np.minimum(chunk.squares(), FIT_BOUND), expected, variance)
-    return dict(zip(BOUNDED_SUMS[:3], parts, strict=True))
 
 
 def _list_moments(
@@ -352,29 +339,18 @@ def _add_up(prepared: Prepared) -> tuple[Sums, FloatArray]:
     centre = float(ability[used].mean())
     if prepared.sample is None and is_many(prepared.responses.store, b):
         return _sum_many(prepared, ability, centre)
-    sums: Sums = dict.fromkeys(("largest", "largest_weight"), np.zeros(len(b)))
+    sums: Sums = {}
     persons = []
     for chunk in prepared.chunks():
         theta, weight = ability[chunk.persons], prepared.weigh(chunk.persons)
         parts = _list_squares(chunk)
         persons.append(_find_mean_squares({name: part.sum(1) for name, part in parts.items()}))
-        parts |= _list_bounded(chunk, theta, b) | _list_moments(chunk, theta, centre, b)
+        parts |= _list_moments(chunk, theta, centre, b)
         if b.shape[1] > 1:
             parts |= _list_categories(chunk, theta, b)
         for name, part in parts.items():
             sums[name] = sums.get(name, 0.0) + add_persons(part, weight)
-        _keep_largest(sums, parts["standardised"], weight)
     return sums, np.concatenate(persons, axis=1)
-
-
-def _keep_largest(sums: Sums, square: FloatArray, weight: FloatArray | None) -> None:
-    """Keep the largest square of every item, and the weight of its person."""
-    row = square.argmax(axis=0)
-    largest = np.take_along_axis(square, row[None], axis=0)[0]
-    is_larger = largest > sums["largest"]
-    own_weight = np.ones(len(row)) if weight is None else weight[row]
-    sums["largest"] = np.where(is_larger, largest, sums["largest"])
-    sums["largest_weight"] = np.where(is_larger, own_weight, sums["largest_weight"])
 
 
 def _sum_many(prepared: Prepared, ability: FloatArray, centre: float) -> tuple[Sums, FloatArray]:
@@ -383,8 +359,7 @@ def _sum_many(prepared: Prepared, ability: FloatArray, centre: float) -> tuple[S
     by_item, by_person = sum_many(prepared.responses.store, b, ability, used, centre)
     # A right answer is its own square.
     rows = np.insert(by_item, 9, by_item[8], axis=0)
-    sums = dict(zip((*SQUARES, *MOMENTS, *BOUNDED_SUMS), rows, strict=True))
-    sums["largest_weight"] = np.ones(len(b))
+    sums = dict(zip((*SQUARES, *MOMENTS), rows, strict=True))
     return sums, _find_mean_squares(dict(zip(SQUARES, by_person, strict=True)))
 
 
@@ -421,16 +396,10 @@ def _find_design_errors(prepared: Prepared, sums: Sums) -> Sums | None:
     """
     if prepared.sample is None:
         return None
-    ratios = {
-        "infit": ("squared", "variance"),
-        "outfit": ("standardised", "count"),
-        "bounded": ("bounded", "bounded_expected"),
-    }
-    ability = np.where(prepared.used, prepared.scores.ability, 0.0)
+    ratios = {"infit": ("squared", "variance"), "outfit": ("standardised", "count")}
     moves: dict[str, list[FloatArray]] = {name: [] for name in ratios}
     for chunk in prepared.chunks():
         parts = _list_squares(chunk)
-        parts |= _list_bounded(chunk, ability[chunk.persons], prepared.thresholds)
         weight = prepared.sample.weight[chunk.persons, None]
         for name, (above, below) in ratios.items():
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -467,9 +436,7 @@ def _correlate(covariance: FloatArray, spread: FloatArray) -> FloatArray:
     return np.where(spread > NO_SPREAD, covariance / np.sqrt(spread), np.nan)
 
 
-def _spread_items(
-    prepared: Prepared, sums: Sums, given_totals: tuple[FloatArray, FloatArray]
-) -> ItemFit:
+def _spread_items(prepared: Prepared, sums: Sums, given_totals: Sequence[FloatArray]) -> ItemFit:
     """Put the numbers at the items' places among all items of the answers, with a status."""
     names = prepared.source_items
     column_of = {name: column for column, name in enumerate(names)}
@@ -480,12 +447,6 @@ def _spread_items(
     values |= dict(zip(CONDITIONAL, given_totals, strict=True))
     with np.errstate(invalid="ignore", divide="ignore"):
         observed = sums["right_squared"] - sums["right"] ** 2 / count
-        bounded = sums["bounded"] / sums["bounded_expected"]
-        spread = np.sqrt(sums["bounded_variance"]) / sums["bounded_expected"]
-        values["outfit_bounded"] = bounded
-        values["outfit_bounded_t"] = _standardise(bounded, errors["bounded"] if errors else spread)
-        without_one = sums["standardised"] - sums["largest"] * sums["largest_weight"]
-        values["outfit_without_one"] = without_one / (count - sums["largest_weight"])
     values |= _find_slopes(sums, observed)
     status = np.full(len(names), "no_difficulty", dtype=object)
     status[columns] = MEASURED

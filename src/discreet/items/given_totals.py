@@ -35,6 +35,7 @@ from discreet.items.residuals import Prepared
 from discreet.jit import compiled_loop
 from discreet.models.conditional import Patterns
 from discreet.models.conditional.routed import RoutedPatterns
+from discreet.results.limits import FIT_NEGLIGIBLE
 from discreet.tabular import Columns, Tabular, list_field_columns
 from discreet.types import BoolArray, FloatArray, IndexArray, Int8Array, Int64Array
 
@@ -48,8 +49,9 @@ NEGLIGIBLE, LIKELY = 1e-30, 1e-5
 CLOSE, FEWEST_KNOWN = 0.1, 12
 #: Most unexpected answers that are listed.
 LISTED = 20
-#: Rows of sums: squared residuals, variances, standardised squares, answers.
-SUMS = 4
+#: Rows of sums: squared residuals, variances, standardised squares, answers; of items also the
+#: largest standardised square, and its weight.
+SUMS, ITEM_SUMS = 4, 6
 
 
 def condition_on_totals(
@@ -181,6 +183,57 @@ def _keep_moments(law: Any, out: Any) -> None:
     out[0], out[1] = mean, variance / norm
 
 
+def weigh_loads(
+    start: IndexArray, threshold: FloatArray, ability: FloatArray, score: Int64Array
+) -> FloatArray:
+    """Return mean and variance of the sum of reached thresholds given the total, ``[2, group]``.
+
+    Parameters are those of :func:`condition_on_totals`.
+    """
+    out = np.zeros((2, len(score)))
+    law = np.zeros((2, 3, int(score.max(initial=0)) + 1))
+    _weigh_loads(start, threshold, ability, score, law, out)
+    return out
+
+
+@compiled_loop
+def _weigh_loads(start: Any, threshold: Any, ability: Any, score: Any, law: Any, out: Any) -> None:
+    for g in range(len(score)):
+        own, total = threshold[start[g] : start[g + 1]], score[g]
+        sums = _carry_loads(own, ability[g], total, NEGLIGIBLE, law)
+        if not sums[0] > LIKELY:
+            sums = _carry_loads(own, ability[g], total, 0.0, law)
+        out[0, g] = sums[1] / sums[0]
+        out[1, g] = max(sums[2] / sums[0] - out[0, g] ** 2, 0.0)
+
+
+@compiled_loop
+def _carry_loads(threshold: Any, ability: float, total: int, least: float, law: Any) -> Any:
+    """Return chance, sum and sum of squares of the loads at a total, carried over all answers."""
+    chance = np.zeros(threshold.shape[1] + 1)
+    now, new, low, high = law[0], law[1], 0, 0
+    now[:, 0] = 0.0
+    now[0, 0] = 1.0
+    for i in range(len(threshold)):
+        _weigh_categories(threshold[i], ability, chance)
+        most = min(high + len(chance) - 1, total)
+        new[:, low : most + 1] = 0.0
+        load = 0.0
+        for x in range(len(chance)):
+            if x > 0:
+                load += threshold[i, x - 1]
+            if not np.isfinite(load):
+                break
+            for s in range(low, min(high, most - x) + 1):
+                share, mean = chance[x] * now[0, s], chance[x] * now[1, s]
+                new[0, s + x] += share
+                new[1, s + x] += mean + load * share
+                new[2, s + x] += chance[x] * now[2, s] + load * (2 * mean + load * share)
+        now, new = new, now
+        low, high = _trim(now[0], low, most, least)
+    return now[:, total] if high == total else np.zeros(3)
+
+
 @dataclass(frozen=True, eq=False)
 class GroupedAnswers:
     """Persons with the same answered items and total, side by side.
@@ -211,14 +264,18 @@ class GroupedAnswers:
         """Return mean and variance of the groups' answers at thresholds ``[item, step]``."""
         return condition_on_totals(self.start, thresholds[self.item], ability, self.score)
 
+    def weigh_loads(self, thresholds: FloatArray, ability: FloatArray) -> FloatArray:
+        """Return mean and variance of the sum of the thresholds that a group reaches."""
+        return weigh_loads(self.start, thresholds[self.item], ability, self.score)
+
     def add_squares(
-        self, code: Int8Array, moments: FloatArray, weight: FloatArray | None, items: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return sums of items ``[sum, item]``, weighted, and of persons ``[sum, person]``."""
-        by_item, by_person = np.zeros((SUMS, items)), np.zeros((SUMS, len(code)))
+        self, code: Int8Array, moments: FloatArray, weight: FloatArray | None, by_item: FloatArray
+    ) -> FloatArray:
+        """Return sums of persons ``[sum, person]``; add weighted ones to those of items."""
+        by_person = np.zeros((SUMS, len(code)))
         own = np.ones(len(code)) if weight is None else weight
         _add_squares((self.start, self.item, self.group), code, moments, own, (by_item, by_person))
-        return by_item, by_person
+        return by_person
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,9 +317,24 @@ class ThinnedAnswers(GroupedAnswers):
         for run in self.runs:
             part = slice(self.start[run.start], self.start[run.stop])
             table = moments[:, part].reshape(2, run.stop - run.start, -1)
-            known, score = self.known[run], self.score[run]
-            table[:, ~known] = CubicSpline(score[known], table[:, known], axis=1)(score[~known])
+            self._interpolate(table, run)
         return moments
+
+    def weigh_loads(self, thresholds: FloatArray, ability: FloatArray) -> FloatArray:
+        """Return mean and variance of the sum of the thresholds that a group reaches."""
+        length = np.diff(self.start)
+        chosen, start = np.repeat(self.known, length), np.cumsum(length[self.known])
+        steps, score = thresholds[self.item[chosen]], self.score[self.known]
+        moments = np.empty((2, len(self.score)))
+        moments[:, self.known] = weigh_loads(np.append(0, start), steps, ability[self.known], score)
+        for run in self.runs:
+            self._interpolate(moments[:, run], run)
+        return moments
+
+    def _interpolate(self, table: FloatArray, run: slice) -> None:
+        """Fill in what is not known of a run, ``[moment, group, ...]``, from what is."""
+        known, score = self.known[run], self.score[run]
+        table[:, ~known] = CubicSpline(score[known], table[:, known], axis=1)(score[~known])
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,6 +371,20 @@ class RoutedAnswers(GroupedAnswers):
         at = np.repeat(np.arange(len(self.score)), np.diff(self.start)), self.item
         return np.stack([first[at], second[at] - first[at] ** 2])
 
+    def weigh_loads(self, thresholds: FloatArray, ability: FloatArray) -> FloatArray:  # noqa: ARG002
+        """Return mean and variance of the sum of the thresholds that a group reaches."""
+        known = self.patterns
+        start, item = known.spread_items(known.pattern)
+        nothing = np.zeros(len(known.score))
+        mean, variance = weigh_loads(start, thresholds[item], nothing, known.score)
+        mean, variance = known.marks @ mean, known.marks @ variance
+        starts = np.flatnonzero(np.diff(known.group, prepend=-1))
+        chance = known.find_chances(thresholds)[0]
+        first, second = (
+            np.add.reduceat(chance * moment, starts) for moment in (mean, variance + mean**2)
+        )
+        return np.stack([first, second - first**2])
+
 
 @compiled_loop
 def _add_squares(groups: Any, code: Any, moments: Any, weight: Any, out: Any) -> None:
@@ -314,12 +400,27 @@ def _add_squares(groups: Any, code: Any, moments: Any, weight: Any, out: Any) ->
             for k in range(SUMS):
                 by_item[k, item] += weight[person] * values[k]
                 by_person[k, person] += values[k]
+            if values[2] > by_item[SUMS, item]:
+                by_item[SUMS, item], by_item[SUMS + 1, item] = values[2], weight[person]
 
 
 def divide_sums(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return infit and outfit from sums; NaN without an answer that says something."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return sums[0] / sums[1], sums[2] / sums[3]
+
+
+def judge_outfit(outfit: FloatArray, without_one: FloatArray) -> FloatArray:
+    """Return outfits, without the most unexpected answer where that alone makes them large."""
+    is_alone = outfit - without_one > FIT_NEGLIGIBLE
+    return np.where(is_alone, np.fmax(without_one, np.fmin(outfit, 1.0)), outfit)
+
+
+def leave_one_out(sums: FloatArray) -> FloatArray:
+    """Return the outfit of items without the most unexpected answer."""
+    largest, weight = sums[SUMS:]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((sums[2] - weight * largest) / (sums[3] - weight))
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,7 +470,7 @@ class GivenTotals:
 def square_given_totals(prepared: Prepared) -> GivenTotals:
     """Hold all answers against their laws given the totals; persons not used have sums of zero."""
     thresholds, used = prepared.thresholds, np.flatnonzero(prepared.used)
-    by_item = np.zeros((SUMS, len(thresholds)))
+    by_item = np.zeros((ITEM_SUMS, len(thresholds)))
     by_person = np.zeros((SUMS, prepared.responses.n_persons))
     rows = np.zeros((0, 5))
     size = max(1, CHUNK_CELLS // len(thresholds))
@@ -381,8 +482,7 @@ def square_given_totals(prepared: Prepared) -> GivenTotals:
         ability[answers.group] = prepared.scores.ability[persons]
         moments = answers.condition(thresholds, ability)
         code, weight = store.rows(0, len(persons)), prepared.weigh(persons)
-        items, by_person[:, persons] = answers.add_squares(code, moments, weight, len(thresholds))
-        by_item += items
+        by_person[:, persons] = answers.add_squares(code, moments, weight, by_item)
         found = _list_unexpected(answers, code, moments)
         found[:, 0] = persons[found[:, 0].astype(np.intp)]
         rows = np.concatenate([rows, found])

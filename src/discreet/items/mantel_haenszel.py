@@ -20,6 +20,7 @@ import numpy as np
 from scipy.special import stdtr
 
 from discreet.answers.responses import Responses
+from discreet.answers.select import refuse_routing
 from discreet.answers.survey import SurveyDesign, apply_rao_scott
 from discreet.errors import BadUsage
 from discreet.items.groups import chi_squared_tail
@@ -114,10 +115,9 @@ def match_scores(
     anchors
         Items whose sum is the score; the item itself is always among them.
     """
-    cells, together = (
-        responses.rows(0, responses.n_persons),
-        group_patterns(responses.store, anchors),
-    )
+    refuse_routing(responses.routing, "the test 'mantel-haenszel'")
+    cells = responses.rows(0, responses.n_persons)
+    together = group_patterns(responses.store, anchors)
     is_anchor = np.isin(np.arange(responses.n_items), anchors)
     for item in range(responses.n_items):
         entry = together.entry

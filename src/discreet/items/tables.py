@@ -1,13 +1,15 @@
 """Every table of an analysis: for files, workbooks, data frames, the terminal and the report.
 
 In: an estimate and its study. Out: :class:`AnalysisTable` values, each with a name, a title, a
-sentence and plain columns. Whoever shows a table takes it from here and computes nothing.
-Confidential.
+sentence (``tables.toml``) and plain columns. Whoever shows a table takes it from here and computes
+nothing. Confidential.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
 #: What is said of the fit of an item.
 FIT_COLUMNS = (
     *("conditional_infit", "conditional_outfit", "infit", "infit_t", "outfit", "outfit_t"),
-    *("outfit_bounded", "outfit_bounded_t"),
     *("outfit_without_one", "point_measure", "point_measure_expected", "discrimination"),
 )
 #: Rows of the table of pairs: those with the largest residual correlations.
@@ -47,27 +48,21 @@ MOST_SCORED = 1000
 #: Unexpected persons that a report shows at least, and at most; the table of persons has them all.
 LEAST_MISFITS, MOST_MISFITS = 10, 30
 
-#: What the tables of items and of persons with unexpected answers are about, and whose fit it is:
-#: of right and wrong answers, and of steps.
-ABOUT_ITEMS = (
-    "Difficulties in logits, harder is larger; conditional infit and outfit, and the "
-    "discrimination, are 1 where the model holds; of a test with L items the infit and outfit at "
-    "estimated abilities are about 1 - 1/L.",
-    "The difficulty is the item's location in logits, the mean of its thresholds, harder is "
-    "larger; the score is the sum of the answers; conditional infit and outfit, and the "
-    "discrimination, are 1 where the model holds; of a test with L items the infit and outfit at "
-    "estimated abilities are about 1 - 1/L.",
-)
-ABOUT_MISFITS = (
-    "Wrong where they should be right, or right where they should be wrong: look for guessing, "
-    "carelessness, copied or lost answers.",
-    "Low where they should be high, or high where they should be low: look for carelessness, "
-    "answers all in one column, copied or lost answers.",
-)
 MEASURED = (
     "persons with right and wrong answers",
     "persons with neither the lowest nor the highest score",
 )
+
+
+_TEXTS = tomllib.loads(Path(__file__).with_name("tables.toml").read_text("utf-8"))
+
+
+def make_table(
+    name: str, columns: Columns, *, kind: str = "", **facts: str | float
+) -> AnalysisTable:
+    """Return a table with its texts, those of its kind where it has some."""
+    texts = _TEXTS[name + kind]
+    return AnalysisTable(name, texts["title"], texts["about"].format(**facts), columns)
 
 
 def tabulate_items(
@@ -83,7 +78,7 @@ def tabulate_items(
         columns |= {} if study.limits is None else list_bands(study.limits)
     if remarks is not None:
         columns["remarks"] = [", ".join(texts) for texts in remarks]
-    return AnalysisTable("items", "All items", ABOUT_ITEMS[estimate.has_steps], columns)
+    return make_table("items", columns, kind="-steps" * estimate.has_steps)
 
 
 def tabulate_thresholds(estimate: Estimate) -> AnalysisTable | None:
@@ -95,14 +90,7 @@ def tabulate_thresholds(estimate: Estimate) -> AnalysisTable | None:
                                                              strict=True)}  # fmt: skip
     rows = zip(columns["item"], columns["step"], strict=True)
     columns["order"] = ["wrong order" if falls[item][step - 1] else "" for item, step in rows]
-    return AnalysisTable(
-        "thresholds",
-        "Thresholds",
-        "In logits: where the categories on both sides of a step are equally likely. Two "
-        "neighbours in the wrong order have a category between them that is nowhere the most "
-        "likely one.",
-        columns,
-    )
+    return make_table("thresholds", columns)
 
 
 def tabulate_categories(estimate: Estimate, study: Study) -> AnalysisTable | None:
@@ -116,14 +104,7 @@ def tabulate_categories(estimate: Estimate, study: Study) -> AnalysisTable | Non
         *("item", "category", "answers", "share", "answers_without_extremes"),
         *("mean_ability", "expected_ability", "infit", "outfit"),
     )
-    return AnalysisTable(
-        "categories",
-        "Categories",
-        "All answers in each category, and the mean ability of the persons in it, which should "
-        "rise from category to category. Abilities and fit are those of persons with neither the "
-        "lowest nor the highest score; their answers are counted apart.",
-        {name: columns[name] for name in names},
-    )
+    return make_table("categories", {name: columns[name] for name in names})
 
 
 def _count_categories(
@@ -149,13 +130,7 @@ def tabulate_raw_scores(estimate: Estimate) -> AnalysisTable | None:
     if estimate.estimated.sum() > MOST_SCORED:
         return None
     columns = tabulate_scores(estimate).to_dict()
-    return AnalysisTable(
-        "raw_scores",
-        "From raw score to ability",
-        "For somebody who answered every item that has a difficulty; weighted likelihood (Warm)."
-        + _say_range(estimate, columns["score"]),
-        columns,
-    )
+    return make_table("raw_scores", columns, range=_say_range(estimate, columns["score"]))
 
 
 def _say_range(estimate: Estimate, scores: Sequence[int]) -> str:
@@ -198,20 +173,14 @@ def tabulate_persons(
     """Return every person, or those of the sample: ability, error, fit and flags."""
     flags = ["unexpected answers" if odd else "" for odd in unexpected.tolist()]
     names = ("conditional_infit", "conditional_outfit", "infit", "infit_t", "outfit", "outfit_t")
-    some = " Evenly chosen ones of very many; `discreet score` has them all." if sampled else ""
-    return AnalysisTable(
-        "persons_sample" if sampled else "persons",
-        "Persons, a sample" if sampled else "Persons",
-        "Abilities by weighted likelihood, which has a number for every score; fit given the total "
-        f"score, and at the maximum likelihood ability, for {MEASURED[has_steps]}. Chance is that "
-        f"of answers at least as unexpected, given items and score.{some}",
-        {
-            **scores.to_dict(),
-            **list_field_columns(fit, *names),
-            **({} if chance is None else {"chance": chance.tolist()}),
-            "flag": flags,
-        },
-    )
+    columns = {
+        **scores.to_dict(),
+        **list_field_columns(fit, *names),
+        **({} if chance is None else {"chance": chance.tolist()}),
+        "flag": flags,
+    }
+    name = "persons_sample" if sampled else "persons"
+    return make_table(name, columns, measured=MEASURED[has_steps])
 
 
 def tabulate_misfits(persons: AnalysisTable, *, has_steps: bool) -> AnalysisTable | None:
@@ -227,24 +196,13 @@ def tabulate_misfits(persons: AnalysisTable, *, has_steps: bool) -> AnalysisTabl
     fit = ("chance", "conditional_infit", "conditional_outfit")
     names = [name for name in ("person", "ability", "se", "score", "answered", *fit)
              if name in columns]  # fmt: skip
-    return AnalysisTable(
-        "misfits",
-        "The most unexpected persons",
-        f"{ABOUT_MISFITS[has_steps]} Some persons are so by chance: the finding on persons says "
-        "whether they are more.",
-        {name: [columns[name][i] for i in listed] for name in names},
-    )
+    shown = {name: [columns[name][i] for i in listed] for name in names}
+    return make_table("misfits", shown, kind="-steps" * has_steps)
 
 
 def tabulate_unexpected(answers: UnexpectedAnswers) -> AnalysisTable:
     """Return the least expected answers."""
-    return AnalysisTable(
-        "unexpected",
-        "The most unexpected answers",
-        "What was answered, and what is expected of a person with these items and this score; z "
-        "is the difference in standard deviations.",
-        answers.to_dict(),
-    )
+    return make_table("unexpected", answers.to_dict())
 
 
 def tabulate_differences(differences: Mapping[str, DifTable]) -> AnalysisTable | None:
@@ -255,27 +213,17 @@ def tabulate_differences(differences: Mapping[str, DifTable]) -> AnalysisTable |
     for group, table in differences.items():
         part = table.to_dict()
         parts.append({"item": part.pop("item"), "group": [group] * len(table.item), **part})
-    return AnalysisTable(
-        "groups",
-        "Differences between groups of persons",
-        "How much harder an item is for a group than its ability explains, in logits "
-        "(differential item functioning).",
-        {name: [value for part in parts for value in part[name]] for name in parts[0]},
-    )
+    return make_table("groups", _join_columns(parts))
 
 
 def tabulate_curves(curves: Mapping[str, GroupCurves]) -> AnalysisTable | None:
     """Return the tests whether what groups differ by depends on ability."""
     parts = [{**one.to_dict(), "group": [name] * len(one.item)} for name, one in curves.items()]
-    if not parts:
-        return None
-    return AnalysisTable(
-        "group_curves",
-        "Differences between groups that depend on ability",
-        "Analysis of variance of the residuals: F of group times ability (non-uniform differential "
-        "functioning).",
-        {name: [value for part in parts for value in part[name]] for name in parts[0]},
-    )
+    return make_table("group_curves", _join_columns(parts)) if parts else None
+
+
+def _join_columns(parts: Sequence[Columns]) -> Columns:
+    return {name: [value for part in parts for value in part[name]] for name in parts[0]}
 
 
 def tabulate_pairs(residuals: ResidualCorrelations, cutoffs: FitCutoffs | None) -> AnalysisTable:
@@ -285,13 +233,8 @@ def tabulate_pairs(residuals: ResidualCorrelations, cutoffs: FitCutoffs | None) 
         row_of = {item: row for row, item in enumerate(cutoffs.items)}
         pairs = zip(columns["item"], columns["other"], strict=True)
         columns["limit"] = [float(cutoffs.q3[row_of[a], row_of[b]]) for a, b in pairs]
-    return AnalysisTable(
-        "pairs",
-        "Residual correlations of pairs of items",
-        f"Q3 (Yen 1984), and how far it lies above the mean {residuals.mean:.3f}; the limit "
-        "is the largest Q3 when the model holds, all statistics of a report taken together.",
-        {name: values[:MOST_PAIRS] for name, values in columns.items()},
-    )
+    columns = {name: values[:MOST_PAIRS] for name, values in columns.items()}
+    return make_table("pairs", columns, mean=residuals.mean)
 
 
 def list_study_tables(estimate: Estimate, study: Study) -> Iterator[AnalysisTable]:
@@ -306,48 +249,23 @@ def list_study_tables(estimate: Estimate, study: Study) -> Iterator[AnalysisTabl
             study.unexpected,
         ),
     )
-    for name, result, title, about in (
-        (
-            "labels",
-            study.mislabelled,
-            "Items that may be mislabelled",
-            "The probability that an item is answered right less often where persons are abler; "
-            "the most suspicious first.",
-        ),
-        (
-            "options",
-            study.distractors,
-            "What was chosen",
-            "Every option: its share, the mean ability of those who chose it, and a flag where a "
-            "wrong one attracts abler persons.",
-        ),
-        (
-            "dimensions",
-            study.dimensionality,
-            "Components of the residuals",
-            "Eigenvalues, in items, beside those of answers simulated from the model.",
-        ),
-        (
-            "contrast",
-            study.dimensionality and study.dimensionality.contrast,
-            "Loadings on the first component",
-            "The two ends may measure different things.",
-        ),
+    components = study.dimensionality
+    for name, result in (
+        ("labels", study.mislabelled),
+        ("options", study.distractors),
+        ("dimensions", components),
+        ("contrast", components and components.contrast),
     ):
         if result is not None:
-            yield AnalysisTable(name, title, about, result.to_dict())
+            yield make_table(name, result.to_dict())
     yield _tabulate_reliability(study)
     yield from _list_score_tables(study)
 
 
 def _tabulate_reliability(study: Study) -> AnalysisTable:
     rows = [one.to_dict() for one in (study.reliability, study.item_reliability)]
-    return AnalysisTable(
-        "reliability",
-        "Reliability of persons and of items",
-        "Share of the variance that is not error, and how many errors wide the spread is.",
-        {"of": ["persons", "items"], **{name: [row[name] for row in rows] for name in rows[0]}},
-    )
+    numbers = {name: [row[name] for row in rows] for name in rows[0]}
+    return make_table("reliability", {"of": ["persons", "items"], **numbers})
 
 
 def _list_score_tables(study: Study) -> Iterator[AnalysisTable]:
@@ -361,21 +279,10 @@ def _list_score_tables(study: Study) -> Iterator[AnalysisTable]:
     which = f"Persons are split at the {andersen.split} ({groups})."
     if andersen.excluded:
         which += f" Left out of both tests: {name_some(andersen.excluded, len(andersen.excluded))}."
-    yield AnalysisTable(
-        "andersen",
-        "Difficulties of persons with low and high scores",
-        "Behind Andersen's test: each group calibrated on its own, mean zero over the compared "
-        f"items in each. {which}",
-        _add_left_out(andersen.to_dict(), andersen.excluded),
-    )
-    if study.wald is not None:
-        yield AnalysisTable(
-            "wald",
-            "Wald tests, item by item",
-            "Whether an item has the same difficulty for persons with low and with high scores. "
-            f"{which}",
-            _add_left_out(study.wald.to_dict(), andersen.excluded),
-        )
+    for name, test in (("andersen", andersen), ("wald", study.wald)):
+        if test is not None:
+            columns = _add_left_out(test.to_dict(), andersen.excluded)
+            yield make_table(name, columns, which=which)
 
 
 def _add_left_out(columns: Mapping[str, list[object]], items: Sequence[str]) -> Columns:

@@ -20,7 +20,6 @@ from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.errors import NotConverged
 from discreet.jit import compiled_loop, load_kernels
 from discreet.persons.measures import NEWTON_STEPS, STEPS, TOLERANCE
-from discreet.results.limits import FIT_BOUND
 from discreet.threads import map_tasks, thread_count
 from discreet.types import BoolArray, FloatArray, Int64Array
 
@@ -29,7 +28,7 @@ MANY_ANSWERS = 1_000_000
 #: Cells of bit planes turned into rows together: at most 200 MB.
 SLAB_CELLS = 1 << 26
 TASK_PERSONS = 4096
-ITEM_SUMS, PERSON_SUMS = 19, 6
+ITEM_SUMS, PERSON_SUMS = 15, 6
 
 
 def is_many(store: AnswerStore, thresholds: FloatArray) -> bool:
@@ -73,10 +72,7 @@ def solve_many(
 def sum_many(
     store: AnswerStore, b: FloatArray, ability: FloatArray, used: BoolArray, centre: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return sums of residuals, ``[19, item]`` and ``[6, person]``, of the persons who are used.
-
-    The last of an item is no sum but the largest square.
-    """
+    """Return sums of residuals, ``[15, item]`` and ``[6, person]``, of the persons who are used."""
     by_item = np.zeros((store.n_items, ITEM_SUMS))
     by_person = np.zeros((PERSON_SUMS, store.n_persons))
     for start, rows in _list_slabs(store):
@@ -91,8 +87,7 @@ def sum_many(
             for item_sums, part in zip(sums, parts, strict=True)
         ]
         list(map_tasks(lambda task: task(), tasks))
-        by_item[:, :-1] += sums[..., :-1].sum(axis=0)
-        by_item[:, -1] = np.maximum(by_item[:, -1], sums[..., -1].max(axis=0))
+        by_item += sums.sum(axis=0)
         by_person[:, span] = person_sums
     return by_item.T, by_person
 
@@ -195,8 +190,8 @@ def _add_up_chances(person_odds, begin, end, item, odds, correction):
 def sum_residuals(first, stop, indptr, item, right, b, ability, used, centre, by_item, by_person):
     """Add up residuals of the persons ``first`` to ``stop`` who are used.
 
-    ``by_item[item, 19]`` and ``by_person[6, person]`` get the sums in the order of ``_Sums``, the
-    former also those of ``_Moments`` and ``_BoundedSums`` of :mod:`discreet.items.fit`.
+    ``by_item[item, 15]`` and ``by_person[6, person]`` get the sums in the order of ``_Sums``, the
+    former also those of ``_Moments`` of :mod:`discreet.items.fit`.
     """
     odds = np.exp(b)
     for person in range(first, stop):
@@ -227,11 +222,3 @@ def sum_residuals(first, stop, indptr, item, right, b, ability, used, centre, by
             sums[12] += from_centre * chance
             sums[13] += residual * advantage
             sums[14] += variance * advantage * advantage
-            if_right = min((1 - chance) / chance, FIT_BOUND)
-            if_wrong = min(chance / (1 - chance), FIT_BOUND)
-            expected = chance * if_right + (1 - chance) * if_wrong
-            mean_square = chance * if_right * if_right + (1 - chance) * if_wrong * if_wrong
-            sums[15] += min(parts[2], FIT_BOUND)
-            sums[16] += expected
-            sums[17] += mean_square - expected * expected
-            sums[18] = max(sums[18], parts[2])

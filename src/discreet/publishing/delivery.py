@@ -31,6 +31,7 @@ from typing import Unpack, cast
 from discreet.answers.comparisons import Comparisons
 from discreet.answers.protocol import Answers, Contributions
 from discreet.answers.responses import Responses
+from discreet.answers.select import refuse_routing
 from discreet.answers.survey import RAKED, refuse_weights
 from discreet.atomic import StagedFolder, hold_place
 from discreet.choices import Engine, PlainDict, PlainMapping
@@ -119,6 +120,7 @@ def open_listed(
     ) as answers:
         if isinstance(answers, Responses):
             refuse_weights(answers.sample, "a release", RAKED)
+            refuse_routing(answers.routing, "a release")
         refuse_detected(answers.detected, is_counted=public.persons is not None)
         check_lowest(public, answers)
         _check_item_names(public, answers.items)

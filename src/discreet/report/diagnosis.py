@@ -9,7 +9,7 @@ answers side by side, before and after a change such as merged categories. Confi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from math import isfinite
 from os import PathLike
@@ -23,6 +23,7 @@ from discreet.items.dif import list_differing
 from discreet.items.study import Study, diagnose
 from discreet.items.tables import (
     list_study_tables,
+    make_table,
     tabulate_items,
     tabulate_raw_scores,
     tabulate_thresholds,
@@ -207,14 +208,11 @@ def list_tests(estimate: Estimate, study: Study) -> tuple[ModelTest, ...]:
 
     Items that run against the others come first: they spoil every other test.
     """
-    checks = (_direction, _andersen, _martin_loef, _step_models)
-    tests = [test for check in checks if (test := check(estimate, study)) is not None]
-    tests += [
-        _test_resolved(check, estimate, study)
-        for check in (_dimensionality, _dependence, _item_fit, _person_fit)
-    ]
-    last = (check(estimate, study) for check in (_ability_errors, _groups))
-    tests += [test for test in last if test is not None]
+    made = (
+        (_test_resolved if name in RESOLVED else _make_test)(name, estimate, study)
+        for name in NUMBERS
+    )
+    tests = [test for test in made if test is not None]
     if tests[0].name == DIRECTION and model.has_many_reversed(estimate, study):
         first = "First see the direction of the items, then test again."
         tests[1:] = [
@@ -227,16 +225,12 @@ def list_tests(estimate: Estimate, study: Study) -> tuple[ModelTest, ...]:
     return tuple(_doubt(test, too_few[0]) if too_few else test for test in tests)
 
 
-def _test_resolved(
-    check: Callable[[Estimate, Study], ModelTest], estimate: Estimate, study: Study
-) -> ModelTest:
+def _test_resolved(name: str, estimate: Estimate, study: Study) -> ModelTest | None:
     """Make a test where the items that differ between groups are split, if there are any."""
     split = study.resolved
-    if split is None:
-        return check(estimate, study)
-    test = check(split.estimate, split.study)
-    if test.verdict == UNTESTED:
-        return check(estimate, study)
+    test = None if split is None else _make_test(name, split.estimate, split.study)
+    if test is None or test.verdict == UNTESTED:
+        return _make_test(name, estimate, study)
     return replace(test, found=say_split(study) + test.found)
 
 
@@ -247,113 +241,78 @@ def _doubt(test: ModelTest, finding: model.Finding) -> ModelTest:
     return replace(test, verdict=TOO_FEW, advice=finding.advice)
 
 
-def _direction(estimate: Estimate, study: Study) -> ModelTest | None:
-    """Tell items that run against the others; where there are none, this is no test."""
-    findings = [*model.check_reversed(estimate, study), *model.check_labels(estimate, study)]
-    if not findings:
-        return None
-    correlations = [value for value in study.fit.point_measure.tolist() if isfinite(value)]
-    asks = "Do all items point the same way?"
-    return _tell(DIRECTION, asks, (min(correlations, default=None), None, None), "", findings)
-
-
-Numbers = tuple[float | None, int | None, float | None]
-
-
-def _list_numbers(test: model.ChiSquared | None) -> Numbers | None:
-    return None if test is None else (test.statistic, test.degrees, test.p_value)
-
-
+#: Statistic, degrees of freedom and p-value of a test, and facts of what it says.
+Numbers = tuple[tuple[float | None, int | None, float | None], PlainDict]
 DIRECTION = "direction"
-BLIND = (
-    "It sees an ability that only hard items ask for, or only easy ones. It does not see two "
-    "skills that easy and hard items ask for alike: dimensionality does, and this test with parts "
-    "that you name (run_martin_loef)."
-)
 
 
-def _tell(
-    name: str, asks: str, numbers: Numbers | None, fine: str, findings: Iterable[model.Finding]
-) -> ModelTest:
+def _make_test(name: str, estimate: Estimate, study: Study) -> ModelTest | None:
     """Put a test together: its verdict is that of the worst finding, if there is one."""
+    text, numbers = model.TEXTS["tests"][name], NUMBERS[name](estimate, study)
     if numbers is None:
-        return ModelTest(name, asks, None, None, None, UNTESTED, fine, "")
-    ranked = sorted(findings, key=lambda finding: finding.severity)
+        untested = text.get("untested")
+        nothing = (None, None, None, UNTESTED)
+        return None if untested is None else ModelTest(name, text["asks"], *nothing, untested, "")
+    found = [one for check in text["checks"] for one in ANSWER_CHECKS[check](estimate, study)]
+    if name == DIRECTION and not found:
+        return None
+    ranked, (values, facts) = sorted(found, key=lambda one: one.severity), numbers
     if not ranked:
-        return ModelTest(name, asks, *numbers, HOLDS, fine, "")
+        fine = text["fine"].format(**facts)
+        return ModelTest(name, text["asks"], *values, facts.get("verdict", HOLDS), fine, "")
     summary, advice = (
         " ".join(getattr(finding, part) for finding in ranked) for part in ("found", "advice")
     )
-    return ModelTest(name, asks, *numbers, ranked[0].severity.word, summary, advice)
+    verdict = ranked[0].severity.word
+    return ModelTest(name, text["asks"], *values, verdict, summary, advice)
 
 
-def _andersen(estimate: Estimate, study: Study) -> ModelTest:
-    test = study.andersen
-    fine = "Persons with low and with high scores could not be compared; the notes say why."
-    if test is not None:
-        fine = (
-            f"Calibrating them apart explains no more than chance (chi-squared "
-            f"{test.statistic:.2f}, {test.degrees} degrees of freedom).{model.say_halves(test)}"
-        )
-    asks = (
-        "Are the items equally hard, relative to each other, for persons with low and high scores?"
-    )
-    findings = ANSWER_CHECKS["equal difficulties"](estimate, study)
-    return _tell("Andersen", asks, _list_numbers(test), fine, findings)
-
-
-def _step_models(estimate: Estimate, study: Study) -> ModelTest | None:
-    compared = study.step_models
-    if compared is None:
+def _list_numbers(test: model.ChiSquared | None, **facts: str) -> Numbers | None:
+    if test is None:
         return None
-    numbers = _list_numbers(compared)
-    result = f"{model.say_test(compared)}.{model.say_left_out(compared)}"
-    asks = "Do all items have the same distances between their steps, as in a rating scale?"
-    if compared.p_value >= ANDERSEN_LEVEL:
-        fine = f"A rating scale describes the answers as well as partial credit does: {result}"
-        return _tell("steps", asks, numbers, fine, ())
-    fine = f"Items differ in the distances between their steps, as partial credit has it: {result}"
-    test = _tell("steps", asks, numbers, fine, model.check_distances(estimate, study))
-    return replace(test, verdict=NEEDS_STEPS) if test.verdict == HOLDS else test
+    about = {"left_out": model.say_left_out(test), "test": model.say_test(test)}
+    return (test.statistic, test.degrees, test.p_value), {**vars(test), **about, **facts}
 
 
-def _martin_loef(estimate: Estimate, study: Study) -> ModelTest:
-    test = study.martin_loef
-    fine = "The easier and the harder half could not be compared; the notes say why."
-    if test is not None:
-        fine = (
-            f"Two abilities explain no more than chance (chi-squared {test.statistic:.2f}, "
-            f"{test.degrees} degrees of freedom).{model.say_left_out(test)} {BLIND}"
-        )
-    asks = "Do the easier and the harder half of the items measure the same?"
-    findings = ANSWER_CHECKS["easier and harder"](estimate, study)
-    return _tell("Martin-Löf", asks, _list_numbers(test), fine, findings)
+def _direction(_: Estimate, study: Study) -> Numbers:
+    correlations = [value for value in study.fit.point_measure.tolist() if isfinite(value)]
+    return (min(correlations, default=None), None, None), {}
 
 
-def _dimensionality(estimate: Estimate, study: Study) -> ModelTest:
-    dimensions = study.dimensionality
-    fine, numbers = "The notes say why.", None
-    if dimensions is not None:
-        numbers = (dimensions.eigenvalue[0], None, dimensions.p_value[0])
-        fine = model.say_component(dimensions)
-    findings = ANSWER_CHECKS["dimensionality"](estimate, study)
-    return _tell("dimensionality", "Do the items measure one thing?", numbers, fine, findings)
+def _andersen(_: Estimate, study: Study) -> Numbers | None:
+    test = study.andersen
+    return None if test is None else _list_numbers(test, halves=model.say_halves(test))
 
 
-def _dependence(estimate: Estimate, study: Study) -> ModelTest:
-    pairs = None if study.dependence is None else study.dependence.pairs
-    numbers = None if pairs is None else (pairs[0][2] if pairs else None, None, None)
-    fine = (
-        "Too many items and persons for all pairs."
-        if pairs is None
-        else f"No pair of items depends on each other. {say_pair_limit(study)}"
-    )
-    findings = ANSWER_CHECKS["dependent items"](estimate, study)
-    asks = "Do pairs of items share more than the ability?"
-    return _tell("dependence", asks, numbers, fine, findings)
+def _martin_loef(_: Estimate, study: Study) -> Numbers | None:
+    return _list_numbers(study.martin_loef)
 
 
-def _item_fit(estimate: Estimate, study: Study) -> ModelTest:
+def _step_models(_: Estimate, study: Study) -> Numbers | None:
+    test = study.step_models
+    if test is None or test.p_value >= ANDERSEN_LEVEL:
+        words = "A rating scale describes the answers as well as partial credit does"
+        return _list_numbers(test, words=words)
+    words = "Items differ in the distances between their steps, as partial credit has it"
+    return _list_numbers(test, words=words, verdict=NEEDS_STEPS)
+
+
+def _dimensionality(_: Estimate, study: Study) -> Numbers | None:
+    found = study.dimensionality
+    if found is None:
+        return None
+    values = found.eigenvalue[0], None, found.p_value[0]
+    return values, {"component": model.say_component(found)}
+
+
+def _dependence(_: Estimate, study: Study) -> Numbers | None:
+    if study.dependence is None:
+        return None
+    pairs = study.dependence.pairs
+    return (pairs[0][2] if pairs else None, None, None), {"limit": say_pair_limit(study)}
+
+
+def _item_fit(estimate: Estimate, study: Study) -> Numbers:
     fits = {
         name: [value for value in getattr(study.fit, f"conditional_{name}") if isfinite(value)]
         for name in ("infit", "outfit")
@@ -363,46 +322,44 @@ def _item_fit(estimate: Estimate, study: Study) -> ModelTest:
         for name, values in fits.items()
         if values
     ]
-    numbers = (max(max(values, default=1.0) for values in fits.values()), None, None)
-    fine = (
-        f"Conditional mean squares: {', '.join(ranges)}. {say_limits(study)}"
-        f"{tell_few(estimate, study)}"
-    )
-    asks = "Are answers to each item as predictable as the model says?"
-    findings = ANSWER_CHECKS["item fit"](estimate, study)
-    return _tell("item fit", asks, numbers, fine, findings)
+    facts = {"limits": say_limits(study), "few": tell_few(estimate, study)}
+    largest = max(max(values, default=1.0) for values in fits.values())
+    return (largest, None, None), {"ranges": ", ".join(ranges), **facts}
 
 
-def _person_fit(estimate: Estimate, study: Study) -> ModelTest:
+def _person_fit(_: Estimate, study: Study) -> Numbers:
     small = study.small_chances
     measured = max(study.abilities.measured, 1)
     share = study.abilities.unexpected / measured if small is None else small.share
-    asks = "Do persons answer as their ability says?"
-    findings = ANSWER_CHECKS["unexpected persons"](estimate, study)
-    return _tell("person fit", asks, (share, None, None), model.say_persons(study), findings)
+    return (share, None, None), {"persons": model.say_persons(study)}
 
 
-def _ability_errors(estimate: Estimate, study: Study) -> ModelTest | None:
-    if study.halves is None:
-        return None
-    fine = (
-        "Abilities on the easier and on the harder half of the items differ as their standard "
-        f"errors say ({study.halves.times:.2f} times as much; 1 is expected)."
-    )
-    asks = "Do the standard errors of abilities say how sure these are?"
-    findings = ANSWER_CHECKS["errors of abilities"](estimate, study)
-    numbers = (study.halves.z, None, study.halves.p_value)
-    return _tell("ability errors", asks, numbers, fine, findings)
+def _ability_errors(_: Estimate, study: Study) -> Numbers | None:
+    halves = study.halves
+    return None if halves is None else ((halves.z, None, halves.p_value), {"times": halves.times})
 
 
-def _groups(estimate: Estimate, study: Study) -> ModelTest | None:
+def _groups(_: Estimate, study: Study) -> Numbers | None:
     if study.differences is None:
         return None
-    differing = {row[0] for row in list_differing(study.differences)}
-    numbers = (float(len(differing)), None, None)
-    asks = "Are the items equally hard for groups of persons of equal ability?"
-    fine = "No item differs by more than chance and more than negligibly."
-    return _tell("groups", asks, numbers, fine, ANSWER_CHECKS["groups"](estimate, study))
+    return (float(len({row[0] for row in list_differing(study.differences)})), None, None), {}
+
+
+#: The tests in their order; what they ask and say stands in ``findings.toml``.
+NUMBERS: dict[str, Callable[[Estimate, Study], Numbers | None]] = {
+    DIRECTION: _direction,
+    "Andersen": _andersen,
+    "Martin-Löf": _martin_loef,
+    "steps": _step_models,
+    "dimensionality": _dimensionality,
+    "dependence": _dependence,
+    "item fit": _item_fit,
+    "person fit": _person_fit,
+    "ability errors": _ability_errors,
+    "groups": _groups,
+}
+#: Tests that are made again where items that differ between groups are split.
+RESOLVED = ("dimensionality", "dependence", "item fit", "person fit")
 
 
 @dataclass(frozen=True)
@@ -530,11 +487,5 @@ def _list_tables(
     yield from (table for table in optional if table is not None)
     if study is not None:
         check = ModelCheck(estimate, study, list_tests(estimate, study))
-        yield AnalysisTable(
-            "tests",
-            "Tests of the model",
-            "What each number means. No model holds exactly: with many persons "
-            "small deviations show.",
-            check.to_dict(),
-        )
+        yield make_table("tests", check.to_dict())
         yield from list_study_tables(estimate, study)

@@ -1,8 +1,9 @@
 """What is wrong with a test: checks, and findings in plain words with what to do.
 
 In: an estimate and, where the answers were at hand, its study. Out: findings, the most serious
-first, and the checks that found nothing. Limits stand in ``results/limits.py``. To add a check: a
-generator of findings and a line in ``ESTIMATE_CHECKS`` or ``ANSWER_CHECKS``, by what it needs.
+first, and the checks that found nothing. Limits stand in ``results/limits.py``, texts in
+``findings.toml``. To add a check: a generator of findings, its texts, and a line in
+``ESTIMATE_CHECKS`` or ``ANSWER_CHECKS``, by what it needs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from discreet.errors import WarningKind
 from discreet.items.dif import list_differing
+from discreet.items.given_totals import judge_outfit
 from discreet.models.methods import GIVEN_PATHS
 from discreet.report import model_findings as model
 from discreet.report.model_findings import (
@@ -24,59 +26,17 @@ from discreet.report.model_findings import (
     has_many_reversed,
     list_reversed,
     list_suspects,
+    make_finding,
     say_reliability,
     weak_items,
     words_for,
 )
 from discreet.results import limits
 from discreet.results.estimate import Estimate, Status
-from discreet.text import count_of, minus, name_some
+from discreet.text import minus, name_some, show_apart
 
 if TYPE_CHECKING:
     from discreet.items.study import Study
-
-_EXTREME_ADVICE = (
-    "Check the answer key and the wording. If both are right, replace the item or give it to a "
-    "group it suits."
-)
-#: What is said of items without a number, by the reason.
-_MISSING: dict[Status, Finding] = {
-    Status.NOT_CONNECTED: Finding(
-        Severity.SERIOUS,
-        "{count} {verb} not linked to the rest",
-        "The answers do not compare {names} with the other items: no shared persons link them, or "
-        "a category has too few answers. So no difficulty exists on the common scale.",
-        "Give some persons items from both parts (a few common items are enough). Merge a category "
-        "that hardly anybody chose. Or calibrate the parts apart and do not compare them.",
-    ),
-    Status.ALWAYS_RIGHT: Finding(
-        Severity.LOOK,
-        "{count} always answered right",
-        "{names}: too easy for everyone who got it. Such answers measure nobody.",
-        _EXTREME_ADVICE,
-    ),
-    Status.ALWAYS_WRONG: Finding(
-        Severity.SERIOUS,
-        "{count} never answered right",
-        "{names}: too hard for everyone who got it, or keyed wrongly. Such answers measure nobody.",
-        _EXTREME_ADVICE,
-    ),
-    Status.NO_ANSWERS: Finding(
-        Severity.LOOK,
-        "{count} nobody answered",
-        "{names}.",
-        "Check that the item names in the answers and in the item list agree.",
-    ),
-}
-
-#: What is said instead of items with steps.
-_ONE_CATEGORY = Finding(
-    Severity.SERIOUS,
-    "{count} always answered in the same category",
-    "{names}: answers that do not differ measure nobody.",
-    "Check the coding and the wording. If both are right, replace the item or give it to a group "
-    "it suits.",
-)
 
 
 def _check_missing(estimate: Estimate, *reasons: Status) -> Iterator[Finding]:
@@ -85,25 +45,18 @@ def _check_missing(estimate: Estimate, *reasons: Status) -> Iterator[Finding]:
         names = [name for name, status in pairs if status == reason]
         if names:
             extreme = reason in (Status.ALWAYS_RIGHT, Status.ALWAYS_WRONG)
-            template = _ONE_CATEGORY if extreme and estimate.has_steps else _MISSING[reason]
-            verb = "is" if len(names) == 1 else "are"
-            title = template.title.format(count=count_of(len(names)), verb=verb)
-            details = template.found.format(names=name_some(names, limits.NAMED))
-            yield Finding(template.severity, title, details, template.advice)
+            text = "one-category" if extreme and estimate.has_steps else str(reason)
+            yield make_finding(text, {"names": name_some(names, limits.NAMED)}, count=len(names))
 
 
 def _check_precision(estimate: Estimate) -> Iterator[Finding]:
     rough = np.flatnonzero(estimate.se > limits.ROUGH_SE)
-    if not len(rough):
-        return
-    worst = rough[np.argsort(-estimate.se[rough], kind="stable")]
-    yield Finding(
-        Severity.LOOK,
-        f"{count_of(len(rough))} known only roughly",
-        f"The standard error exceeds {limits.ROUGH_SE:g} logits for "
-        f"{name_some([estimate.items[i] for i in worst], limits.NAMED)}.",
-        "Collect more answers to these items, or do not rely on their order.",
-    )
+    if len(rough):
+        worst = rough[np.argsort(-estimate.se[rough], kind="stable")]
+        names = name_some([estimate.items[i] for i in worst], limits.NAMED)
+        yield make_finding(
+            "precision", {"rough": limits.ROUGH_SE, "names": names}, count=len(rough)
+        )
 
 
 def _check_warnings(estimate: Estimate) -> Iterator[Finding]:
@@ -111,8 +64,8 @@ def _check_warnings(estimate: Estimate) -> Iterator[Finding]:
     for text in estimate.warnings:
         if text.kind not in (WarningKind.LEFT_OUT, WarningKind.NOT_LINKED, WarningKind.ROUTED):
             about_link = text.kind in (WarningKind.DRIFTED, WarningKind.WEAK_LINK)
-            title = "The link between the scales" if about_link else "The estimation says"
-            yield Finding(Severity.LOOK, title, f"{_sentence(text)}.", "")
+            what = "The link between the scales" if about_link else "The estimation says"
+            yield make_finding("estimation", {"what": what, "sentence": _sentence(text)})
 
 
 def fit_remarks(study: Study, index: int) -> list[str]:
@@ -149,30 +102,39 @@ def remarks_on_items(estimate: Estimate, study: Study | None) -> list[list[str]]
     if study is not None:
         for name, *_ in list_suspects(study):
             remarks[estimate.items.index(name)].append("mislabelled?")
-        for index in range(len(estimate.items)):
-            remarks[index] += fit_remarks(study, index)
+        about_answers = [*_list_split_remarks(estimate, study)]
+        for index, fit, _ in about_answers:
+            remarks[index] += fit
         for index, value in weak_items(estimate, study).items():
             remarks[index].append("wrong direction?" if value < 0 else "hardly discriminates")
         for row in list_differing(study.differences or {}):
             remarks[estimate.items.index(row[0])].append(f"differs by {row[1]}")
-        within = () if study.dependence is None else study.dependence.within
-        for index in (k for k, pairs in enumerate(within) if pairs):
-            remarks[index].append("dependent")
+        for index, _, dependent in about_answers:
+            remarks[index] += dependent
     return [list(dict.fromkeys(words)) for words in remarks]
 
 
-def find_limits(study: Study, statistic: str, index: int) -> tuple[float, float]:
-    """Return from where on an infit or outfit of an item is a finding, downwards and upwards.
+def _list_split_remarks(
+    estimate: Estimate, study: Study
+) -> Iterator[tuple[int, list[str], list[str]]]:
+    """Yield what findings say of an item's fit and pairs: where items are split, of the parts."""
+    split, place_of = study.resolved, {item: i for i, item in enumerate(estimate.items)}
+    items = estimate.items if split is None else split.estimate.items
+    chosen = study if split is None else split.study
+    pairs = (0,) * len(items) if chosen.dependence is None else chosen.dependence.within
+    for index, name in enumerate(items):
+        item, group = (name, "") if name in place_of else name.rsplit(":", 1)
+        fit, dependent = fit_remarks(chosen, index), ["dependent"] * (pairs[index] > 0)
+        place = f" in {group}" if group else ""
+        yield place_of[item], [word + place for word in fit], [word + place for word in dependent]
 
-    Simulated limits, but never closer to their centre than matters; else the rules of thumb.
-    """
+
+def find_limits(study: Study, statistic: str, index: int) -> tuple[float, float]:
+    """Return from where on an infit or outfit of an item is a finding, downwards and upwards."""
     if study.limits is None:
         return limits.FIT_LOW, limits.FIT_HIGH
-    low, high = (float(end) for end in getattr(study.limits, statistic)[index])
-    centre = float(np.sqrt(low * high))
-    if np.isnan(centre):
-        centre = low = high = 1.0
-    return min(low, centre - limits.FIT_NEGLIGIBLE), max(high, centre + limits.FIT_NEGLIGIBLE)
+    low, high = getattr(study.limits, statistic)[index]
+    return float(low), float(high)
 
 
 def _list_beyond(study: Study, index: int) -> dict[str, float]:
@@ -191,27 +153,17 @@ def _list_beyond(study: Study, index: int) -> dict[str, float]:
 
 def _is_by_few(study: Study, index: int) -> bool:
     """Say whether the answer of one person makes an outfit large, and nothing else is."""
-    beyond = _list_beyond(study, index)
-    fit, highest = study.fit, find_limits(study, "outfit", index)[1]
-    if list(beyond) != ["outfit"] or fit.outfit[index] - fit.outfit_without_one[index] <= (
-        limits.FIT_NEGLIGIBLE
-    ):
+    if [*_list_beyond(study, index)] != ["outfit"]:
         return False
-    return bool(_take_one_out(study, index) <= highest)
-
-
-def _take_one_out(study: Study, index: int) -> float:
-    """Return the conditional outfit without the most unexpected answer, by its share of it."""
-    fit = study.fit
-    share = fit.outfit_without_one[index] / fit.outfit[index]
-    return float(fit.conditional_outfit[index] * share)
+    judged = judge_outfit(study.fit.conditional_outfit, study.fit.outfit_without_one)
+    return bool(judged[index] <= find_limits(study, "outfit", index)[1])
 
 
 def tell_few(estimate: Estimate, study: Study) -> str:
     """Say which outfits are large because of one person; empty where none is."""
     names = [
-        f"{item} ({study.fit.conditional_outfit[i]:.2f}; {_take_one_out(study, i):.2f} without 1 "
-        "person)"
+        f"{item} ({study.fit.conditional_outfit[i]:.2f}; {study.fit.outfit_without_one[i]:.2f} "
+        "without 1 person)"
         for i, item in enumerate(estimate.items)
         if "noisy by few persons" in fit_remarks(study, i)
     ]
@@ -238,7 +190,8 @@ def _name_beyond(estimate: Estimate, study: Study, index: int) -> str:
     parts = []
     for name, value in _list_beyond(study, index).items():
         low, high = find_limits(study, name, index)
-        parts.append(f"{name} {value:.2f}, limit {high if value > 1 else low:.2f}")
+        shown = show_apart(value, high if value > high else low)
+        parts.append(f"{name} {shown[0]}, limit {shown[1]}")
     return f"{estimate.items[index]} ({'; '.join(parts)})"
 
 
@@ -253,25 +206,14 @@ def _check_fit(estimate: Estimate, study: Study) -> Iterator[Finding]:
         sorted((i for i, words in enumerate(remarks) if word in words), key=distance)
         for word in ("noisy", "too predictable")
     )
-    if noisy:
-        worst = max(max(_list_beyond(study, i).values()) for i in noisy)
-        names = [_name_beyond(estimate, study, i) for i in noisy]
-        yield Finding(
-            Severity.SERIOUS if worst > limits.FIT_BAD else Severity.LOOK,
-            f"{count_of(len(noisy))} answered less predictably than the model expects",
-            f"{name_some(names, limits.NAMED)}. {say_limits(study)}{tell_few(estimate, study)}",
-            f"{words_for(estimate).noise} Without these items, see whether the other "
-            f"{words_for(estimate).numbers} change.",
-        )
-    if low:
-        names = [_name_beyond(estimate, study, i) for i in low]
-        yield Finding(
-            Severity.LOOK,
-            f"{count_of(len(low))} answered more predictably than the model expects",
-            f"{name_some(names, limits.NAMED)}. {say_limits(study)}",
-            "No harm to measurement, but errors are understated. Often items that repeat "
-            "each other; see the dependent pairs.",
-        )
+    shown = {"limits": say_limits(study), "few": tell_few(estimate, study)}
+    for name, some in (("noisy", noisy), ("predictable", low)):
+        if some:
+            names = name_some([_name_beyond(estimate, study, i) for i in some], limits.NAMED)
+            worst = max(max(_list_beyond(study, i).values()) for i in some)
+            severity = Severity.SERIOUS if worst > limits.FIT_BAD else Severity.LOOK
+            about = {**vars(words_for(estimate)), **shown, "names": names}
+            yield make_finding(name, about, severity, count=len(some))
 
 
 def _check_direction(estimate: Estimate, study: Study) -> Iterator[Finding]:
@@ -281,27 +223,16 @@ def _check_direction(estimate: Estimate, study: Study) -> Iterator[Finding]:
     if not weak:
         return
     names = [f"{estimate.items[index]} ({minus(f'{value:.2f}')})" for value, index in weak]
-    negative = weak[0][0] < 0
-    yield Finding(
-        Severity.SERIOUS if negative else Severity.LOOK,
-        f"{count_of(len(names))} hardly {'tells' if len(names) == 1 else 'tell'} persons apart",
-        f"Correlation of answer and ability below {limits.WEAK_CORRELATION:g}: "
-        f"{name_some(names, limits.NAMED)}.",
-        f"{words_for(estimate).direction} Then the wording.",
-    )
+    severity = Severity.SERIOUS if weak[0][0] < 0 else Severity.LOOK
+    about = {"names": name_some(names, limits.NAMED), "direction": words_for(estimate).direction}
+    weak_from = {"weak": limits.WEAK_CORRELATION}
+    yield make_finding("weak", {**about, **weak_from}, severity, count=len(names))
 
 
 def _check_routing(estimate: Estimate) -> Iterator[Finding]:
     for text in estimate.warnings:
         if text.kind is WarningKind.ROUTED:
-            yield Finding(
-                Severity.SERIOUS,
-                "The test looks routed, so these difficulties are biased",
-                f"{_sentence(text)}.",
-                "If scores on modules chose the next module, state the rules with --routing. If "
-                "items were chosen from the same person's earlier answers in another way (adaptive "
-                "test, stopping rule), calibrate with --method marginal.",
-            )
+            yield make_finding("routed", {"sentence": _sentence(text)})
 
 
 def _sentence(text: str) -> str:
@@ -312,45 +243,29 @@ def _check_design(estimate: Estimate, study: Study) -> Iterator[Finding]:
     value = study.abilities.matching
     routed = any(warning.kind is WarningKind.ROUTED for warning in estimate.warnings)
     is_safe = estimate.method in ("marginal", GIVEN_PATHS)
-    if value is None or value <= limits.MATCHED or routed or is_safe:
-        return
-    yield Finding(
-        Severity.LOOK,
-        "Abler persons got harder items",
-        f"Ability and the difficulty of the items a person got correlate at {value:.2f}.",
-        "Nothing is wrong if items were assigned beforehand (grade, form). If they were chosen "
-        "from the same person's earlier answers, use --method marginal.",
-    )
+    if value is not None and value > limits.MATCHED and not routed and not is_safe:
+        yield make_finding("design", {"value": value})
 
 
 def _check_targeting(estimate: Estimate, study: Study) -> Iterator[Finding]:
     offset = study.abilities.mean - float(np.nanmean(estimate.difficulty))
     if abs(offset) <= limits.OFF_TARGET:
         return
-    easy = offset > 0
-    yield Finding(
-        Severity.SERIOUS if abs(offset) > 2 * limits.OFF_TARGET else Severity.LOOK,
-        f"The test is too {'easy' if easy else 'hard'} for these persons",
-        f"Their mean ability lies {abs(offset):.1f} logits {'above' if easy else 'below'} the "
-        f"mean {words_for(estimate).number}.",
-        f"Add {'harder' if easy else 'easier'} items; the Wright map shows where persons have "
-        "no items.",
-    )
+    much, side, more = ("easy", "above", "harder") if offset > 0 else ("hard", "below", "easier")
+    severity = Severity.SERIOUS if abs(offset) > 2 * limits.OFF_TARGET else Severity.LOOK
+    about = {"much": much, "side": side, "more": more, "number": words_for(estimate).number}
+    yield make_finding("targeting", {**about, "offset": abs(offset)}, severity)
 
 
-def _check_reliability(_: Estimate, study: Study) -> Iterator[Finding]:
+def _check_reliability(estimate: Estimate, study: Study) -> Iterator[Finding]:
     value, answered = study.reliability.reliability, study.abilities.answered
     if not value < limits.RELIABILITY_GOOD:
         return
     poor = value < limits.RELIABILITY_LOW
-    yield Finding(
-        Severity.SERIOUS if poor else Severity.LOOK,
-        f"{'Low' if poor else 'Moderate'} person reliability",
-        f"Person reliability is {say_reliability(value)} with {answered:g} answers "
-        "per person (median).",
-        f"Report groups rather than single persons, or give each person "
-        f"{_wanted_answers(value, answered)}. Difficulties are not affected.",
-    )
+    severity, size = (Severity.SERIOUS, "Low") if poor else (Severity.LOOK, "Moderate")
+    about = {"value": say_reliability(value), "wanted": _wanted_answers(value, answered)}
+    about["numbers"] = words_for(estimate).numbers.capitalize()
+    yield make_finding("reliability", {**about, "size": size, "answered": answered}, severity)
 
 
 def _wanted_answers(reliability: float, answered: float) -> str:
@@ -367,15 +282,10 @@ def _check_extreme_persons(estimate: Estimate, study: Study) -> Iterator[Finding
     extreme = study.abilities.extreme
     total = study.abilities.measured + extreme
     share = extreme / max(total, 1)
-    if share <= limits.EXTREME_SHARE:
-        return
-    yield Finding(
-        Severity.LOOK,
-        f"{share:.0%} of the persons have {words_for(estimate).extremes}",
-        f"{extreme:,} of {total:,} persons. They say nothing about the items, and "
-        "the test says little about them.",
-        "Give longer tests, or easier and harder items.",
-    )
+    if share > limits.EXTREME_SHARE:
+        about = {"extreme": extreme, "total": total, "share": share}
+        words = {"extremes": words_for(estimate).extremes}
+        yield make_finding("extreme-persons", {**about, **words})
 
 
 def _check_dependence(_: Estimate, study: Study) -> Iterator[Finding]:
@@ -385,13 +295,8 @@ def _check_dependence(_: Estimate, study: Study) -> Iterator[Finding]:
     worst = study.dependence.pairs[: min(count, 3)]
     names = [f"{first} with {second} ({excess:.2f})" for first, second, excess, _ in worst]
     more = f" and {count - 3:,} more" if count > 3 else ""
-    yield Finding(
-        Severity.LOOK,
-        f"{count_of(count, 'pair')} of items {'depends' if count == 1 else 'depend'} on each other",
-        f"Residual correlation above the mean: {', '.join(names)}{more}. {say_pair_limit(study)}",
-        "Items on one text, or one that gives the other away, count twice: errors look "
-        "smaller than they are. Drop one of each pair, or score them as one item (testlets).",
-    )
+    about = {"names": ", ".join(names), "more": more, "limit": say_pair_limit(study)}
+    yield make_finding("dependence", about, count=count, noun="pair")
 
 
 def say_pair_limit(study: Study) -> str:
@@ -408,15 +313,9 @@ def _check_groups(_: Estimate, study: Study) -> Iterator[Finding]:
         f"{item} ({abs(size):.2f} logits {'harder' if size > 0 else 'easier'} for {group})"
         for item, _, group, _, size, _ in rows
     ]
-    items = len({row[0] for row in rows})
-    yield Finding(
-        Severity.SERIOUS if any(row[5] == "C" for row in rows) else Severity.LOOK,
-        f"{count_of(items)} {'works' if items == 1 else 'work'} differently in groups of equal "
-        "ability",
-        f"Differential item functioning: {name_some(names, limits.NAMED)}.",
-        "Read these items for wording or content that only one group knows. Comparisons of "
-        "the groups should do without them, or with them split by group.",
-    )
+    severity = Severity.SERIOUS if any(row[5] == "C" for row in rows) else Severity.LOOK
+    items, shown = len({row[0] for row in rows}), name_some(names, limits.NAMED)
+    yield make_finding("groups", {"names": shown}, severity, count=items)
 
 
 def list_uneven(study: Study) -> list[tuple[str, str, int]]:
@@ -432,15 +331,7 @@ def _check_curves(_: Estimate, study: Study) -> Iterator[Finding]:
     rows = list_uneven(study)
     if rows:
         names = [f"{item} (by {column})" for item, column, _ in rows]
-        verb = "differs" if len(rows) == 1 else "differ"
-        yield Finding(
-            Severity.LOOK,
-            f"{count_of(len(rows))} {verb} between groups by more or less with ability",
-            f"The curve is steeper in one group than in another: {name_some(names, limits.NAMED)}. "
-            "P-values of group times ability are adjusted for the number of items.",
-            "Look at the curves of the groups. The item tells persons apart better in one group: "
-            "read it for what only some of its persons know.",
-        )
+        yield make_finding("curves", {"names": name_some(names, limits.NAMED)}, count=len(rows))
 
 
 def _check_options(_: Estimate, study: Study) -> Iterator[Finding]:
@@ -449,15 +340,8 @@ def _check_options(_: Estimate, study: Study) -> Iterator[Finding]:
         return
     rows = [(options.option[row], options.item[row], options.share[row]) for row in options.flagged]
     names = [f"{option} of {item} (chosen by {share:.0%})" for option, item, share in rows]
-    count = len(names)
-    yield Finding(
-        Severity.SERIOUS,
-        f"{count_of(count, 'wrong option')} attract{'s' * (count == 1)} abler persons",
-        f"Those who chose {name_some(names, limits.NAMED)} are abler than others who answered the "
-        "item.",
-        "Check the key first: the option may be the right one, or right too. Then read the item "
-        "for a second meaning that only able persons see.",
-    )
+    shown = name_some(names, limits.NAMED)
+    yield make_finding("options", {"names": shown}, count=len(names), noun="wrong option")
 
 
 ESTIMATE_CHECKS: dict[str, Callable[[Estimate], Iterable[Finding]]] = {

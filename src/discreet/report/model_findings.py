@@ -1,22 +1,24 @@
 """Findings of the tests of the model: direction of items, one ability, equal difficulties, errors.
 
-In: an estimate and its study. Out: findings, for ``findings.py`` to gather.
+In: an estimate and its study. Out: findings, for ``findings.py`` to gather. What they say stands in
+``findings.toml``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
-from discreet.items.tables import MEASURED
 from discreet.results import limits
 from discreet.results.estimate import Estimate
-from discreet.text import count_of, minus, name_some
+from discreet.text import count_of, minus, name_some, show_apart
 from discreet.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
@@ -59,6 +61,27 @@ class Finding:
     consequences: tuple[Finding, ...] = ()
 
 
+TEXTS = tomllib.loads(Path(__file__).with_name("findings.toml").read_text("utf-8"))
+
+
+def make_finding(
+    name: str,
+    facts: Mapping[str, object],
+    severity: Severity | None = None,
+    *,
+    count: int = 1,
+    noun: str = "item",
+) -> Finding:
+    """Return a finding with its texts, in which these facts are put.
+
+    ``count`` is how many things of the noun it is about.
+    """
+    texts, (s, are) = TEXTS[name], ("s", "is") if count == 1 else ("", "are")
+    about = {**facts, "count": count_of(count, noun), "s": s, "are": are}
+    parts = (texts[part].format(**about) for part in ("title", "found", "advice"))
+    return Finding(Severity[texts["severity"]] if severity is None else severity, *parts)
+
+
 def say_reliability(value: float) -> str:
     """Write a reliability; below 0, where errors exceed the differences, it says no more than 0."""
     if np.isnan(value):
@@ -81,16 +104,9 @@ def check_enough_persons(estimate: Estimate, study: Study | None) -> Iterator[Fi
     persons = estimate.persons if study is None else study.abilities.measured
     if persons is None or persons >= limits.FEWEST_PERSONS:
         return
-    counted = "persons" if study is None else words_for(estimate).measured
-    yield Finding(
-        Severity.NOTE,
-        f"{DESCRIPTION} {persons} {counted}",
-        f"It says which items were hard for them and how sure that is. Below "
-        f"{limits.FEWEST_PERSONS} persons a test of the model misses almost everything, so that "
-        "none is told here.",
-        f"To test the model, collect answers of at least {limits.FEWEST_PERSONS} persons, better "
-        "of 100.",
-    )
+    measured = "persons" if study is None else words_for(estimate).measured
+    about = {"persons": persons, "measured": measured, "fewest": limits.FEWEST_PERSONS}
+    yield make_finding("few-persons", about)
 
 
 def list_suspects(study: Study) -> tuple[Suspect, ...]:
@@ -105,15 +121,8 @@ def check_labels(_: Estimate, study: Study) -> Iterator[Finding]:
         return
     names = [f"{item} ({minus(f'{slope:.1f}')} ± {se:.1f})" for item, slope, se, _ in suspects]
     false = sum(1 - probability for *_, probability in suspects)
-    verb = "looks" if len(suspects) == 1 else "look"
-    yield Finding(
-        Severity.SERIOUS,
-        f"{count_of(len(suspects))} {verb} mislabelled: wrong more often where persons are abler",
-        f"Discrimination (1 is what the model says) below zero: {name_some(names, limits.NAMED)}. "
-        f"Expected false alarms: {false:.1f}.",
-        "Check the answer key of these items, then their wording: an item may be worded the other "
-        "way round. Correct or drop them and calibrate again.",
-    )
+    shown = name_some(names, limits.NAMED)
+    yield make_finding("mislabelled", {"names": shown, "false": false}, count=len(suspects))
 
 
 def weak_items(estimate: Estimate, study: Study) -> dict[int, float]:
@@ -155,16 +164,9 @@ def check_reversed(estimate: Estimate, study: Study) -> Iterator[Finding]:
         return
     names = [estimate.items[index] for index, _ in pairs]
     labels = [f"{estimate.items[index]} ({minus(f'{value:.2f}')})" for index, value in pairs]
-    verb = "runs" if len(names) == 1 else "run"
-    first = "coding" if estimate.has_steps else "answer key"
-    yield Finding(
-        Severity.SERIOUS,
-        f"{count_of(len(names))} {verb} against the others: probably worded the other way round",
-        f"Their answers correlate negatively with ability: {name_some(labels, limits.NAMED)}.",
-        f"Check the {first} and the wording first. Turn such items round (--reverse "
-        f"{','.join(names)}) and calibrate again. Until then they distort every ability and every "
-        "other test.",
-    )
+    about = {"names": name_some(labels, limits.NAMED), "items": ",".join(names)}
+    about["first"] = "coding" if estimate.has_steps else "answer key"
+    yield make_finding("reversed", about, count=len(names))
 
 
 def _judge_dimensions(dimensions: Dimensionality) -> Severity | None:
@@ -181,53 +183,42 @@ def _judge_dimensions(dimensions: Dimensionality) -> Severity | None:
     return Severity.ALARM if alarm else Severity.SERIOUS if far else Severity.LOOK
 
 
-DIMENSION_TITLES = {
-    Severity.ALARM: "These items do not measure one thing",
-    Severity.SERIOUS: "The items seem to measure more than one thing",
-    Severity.LOOK: "Some items share more than the ability",
-}
-
-
 def check_dimensions(_: Estimate, study: Study) -> Iterator[Finding]:
     """Say whether the residuals share more than chance makes them share."""
     dimensions = study.dimensionality
     severity = None if dimensions is None else _judge_dimensions(dimensions)
     if dimensions is None or severity is None:
         return
-    small = dimensions.eigenvalue[0] / dimensions.expected[0] < limits.CONTRAST_CLEAR
-    remarks = [
-        " That is beyond chance, but small." if small else "",
-        ""
-        if dimensions.correlation is None
-        else " Abilities on the two ends correlate at "
-        f"{minus(f'{dimensions.correlation:.2f}')}, corrected for their errors.",
-        " No score, difficulty or error on this page can be trusted as it stands."
-        if severity is Severity.ALARM
-        else "",
-    ]
-    yield Finding(
-        severity,
-        DIMENSION_TITLES[severity],
-        f"{say_component(dimensions)}{''.join(remarks)}",
-        f"{_read_ends(dimensions)}{_advise(dimensions, severity)}",
-    )
+    small, together = _is_small(dimensions), dimensions.correlation
+    value = "" if together is None else minus(f"{together:.2f}")
+    words = f" Abilities on the two ends correlate at {value}, corrected for their errors."
+    about = {
+        "component": say_component(dimensions),
+        "size": " That is beyond chance, but small." if small else "",
+        "together": words if value else "",
+        "read": _read_ends(dimensions),
+        "advice": _advise(dimensions, severity),
+    }
+    yield make_finding(f"dimensions-{severity.name}", about, severity)
+
+
+def _is_small(dimensions: Dimensionality) -> bool:
+    return dimensions.eigenvalue[0] / dimensions.expected[0] < limits.CONTRAST_CLEAR
 
 
 def _advise(dimensions: Dimensionality, severity: Severity) -> str:
     """Say whether one score will do: the correlation decides, without one the size."""
-    small = dimensions.eigenvalue[0] / dimensions.expected[0] < limits.CONTRAST_CLEAR
     if severity is not Severity.LOOK:
         return "If these are two skills, calibrate and report them apart."
-    if small or dimensions.correlation is not None:
+    if _is_small(dimensions) or dimensions.correlation is not None:
         return "One score will do for most purposes; such items often have a text or words alike."
     return "If these are two skills, see whether persons' scores on them differ."
 
 
 def say_component(dimensions: Dimensionality) -> str:
     """Write the first component beside what chance gives."""
-    value, chance, limit = (
-        f"{number:.1f}" if number >= 10 else f"{number:.2f}"
-        for number in (dimensions.eigenvalue[0], dimensions.expected[0], dimensions.limit[0])
+    value, chance, limit = show_apart(
+        dimensions.eigenvalue[0], dimensions.expected[0], dimensions.limit[0]
     )
     return (
         f"What one ability leaves unexplained shares a component worth {value} of "
@@ -259,15 +250,8 @@ def check_errors(_: Estimate, study: Study) -> Iterator[Finding]:
 def check_equal(_: Estimate, study: Study) -> Iterator[Finding]:
     """Say whether persons with low and high scores find the same items hard."""
     test = study.andersen
-    if test is None or test.p_value >= limits.ANDERSEN_LEVEL:
-        return
-    yield Finding(
-        Severity.LOOK,
-        "Items are not equally hard for persons with low and with high scores",
-        f"Andersen's test: {say_test(test)}.{say_halves(test)}",
-        "With many persons small differences are enough: look at their size. The Wald tests say "
-        "which items differ; these often discriminate more or less than the others.",
-    )
+    if test is not None and test.p_value < limits.ANDERSEN_LEVEL:
+        yield make_finding("andersen", {"test": say_test(test), "halves": say_halves(test)})
 
 
 def say_halves(test: AndersenTest) -> str:
@@ -293,14 +277,9 @@ def say_left_out(test: ChiSquared) -> str:
 def check_halves(_: Estimate, study: Study) -> Iterator[Finding]:
     """Say whether the easier and the harder half measure the same."""
     test = study.martin_loef
-    if test is None or test.p_value >= limits.ANDERSEN_LEVEL:
-        return
-    yield Finding(
-        Severity.LOOK,
-        "The easier and the harder half of the items do not measure quite the same",
-        f"Martin-Löf's test: {say_test(test)}.{say_left_out(test)}",
-        "Ask whether hard items need something that easy ones do not, and look at the components.",
-    )
+    if test is not None and test.p_value < limits.ANDERSEN_LEVEL:
+        about = {"test": say_test(test), "left_out": say_left_out(test)}
+        yield make_finding("martin-loef", about)
 
 
 def check_distances(estimate: Estimate, study: Study) -> Iterator[Finding]:
@@ -308,13 +287,7 @@ def check_distances(estimate: Estimate, study: Study) -> Iterator[Finding]:
     test = study.step_models
     if estimate.model != "rating-scale" or test is None or test.p_value >= limits.ANDERSEN_LEVEL:
         return
-    yield Finding(
-        Severity.LOOK,
-        "Items do not share the distances between their steps",
-        f"Partial credit describes the answers better than a rating scale: {say_test(test)}.",
-        "With many persons small differences are enough. Compare the thresholds of a fit by "
-        "partial credit (--model partial-credit), and take that where they differ clearly.",
-    )
+    yield make_finding("distances", {"test": say_test(test)})
 
 
 def check_misfits(_: Estimate, study: Study) -> Iterator[Finding]:
@@ -323,14 +296,8 @@ def check_misfits(_: Estimate, study: Study) -> Iterator[Finding]:
     small = study.small_chances
     share = count / max(measured, 1)
     if share > limits.MISFIT_SHARE if small is None else small.is_beyond:
-        yield Finding(
-            Severity.LOOK,
-            f"{count_of(count, 'person')} answered unexpectedly, more than chance explains",
-            say_persons(study),
-            "Some of them did so by chance. Look at the most unexpected persons and answers for "
-            "guessing, carelessness, copied or lost answers, and for a second skill that some "
-            "have.",
-        )
+        about = {"persons": say_persons(study)}
+        yield make_finding("unexpected-persons", about, count=count, noun="person")
 
 
 def say_persons(study: Study) -> str:
@@ -382,40 +349,14 @@ class AnswerWords:
     alpha: str
 
 
-RIGHT_WRONG = AnswerWords(
-    number="difficulty",
-    numbers="difficulties",
-    extremes="everything right or everything wrong",
-    measured=MEASURED[0],
-    noise="Look for guessing, unclear wording, a wrong key or a second skill.",
-    direction="Check the answer key first: a wrong key makes it negative.",
-    model="Item difficulties of the Rasch model (Rasch, 1960)",
-    alpha="KR-20 (alpha)",
-)
-PARTIAL_CREDIT = AnswerWords(
-    number="location",
-    numbers="locations",
-    extremes="the lowest or the highest score",
-    measured=MEASURED[1],
-    noise="Look for unclear wording, categories that are understood differently, wrong coding or a "
-    "second skill.",
-    direction="Check the coding first: an item that is worded the other way round makes it "
-    "negative (--reverse).",
-    model="Thresholds of the partial credit model (Masters, 1982)",
-    alpha="Cronbach's alpha",
-)
-MODEL_WORDS = {
-    "rasch": RIGHT_WRONG,
-    "partial-credit": PARTIAL_CREDIT,
-    "rating-scale": AnswerWords(
-        **vars(PARTIAL_CREDIT) | {"model": "Thresholds of the rating scale model (Andrich, 1978)"}
-    ),
-}
+def _read_words(model: str) -> AnswerWords:
+    plain = TEXTS["words"]["rasch" if model == "rasch" else "partial-credit"]
+    return AnswerWords(**plain | TEXTS["words"][model])
 
 
 def words_for(estimate: Estimate) -> AnswerWords:
     """Return the words for an estimate."""
-    return MODEL_WORDS[estimate.model] if estimate.has_steps else RIGHT_WRONG
+    return _read_words(estimate.model if estimate.has_steps else "rasch")
 
 
 def check_threshold_order(estimate: Estimate) -> Iterator[Finding]:
@@ -437,18 +378,8 @@ def check_threshold_order(estimate: Estimate) -> Iterator[Finding]:
             f"category {labels[0][row[1]]} (by {row[2]:.2f} logits)" for row in wrong if not row[0]
         ]
         beyond = ""
-    yield Finding(
-        Severity.NOTE,
-        title,
-        f"Around {name_some(names, limits.NAMED)}.{beyond} The category between two such "
-        "thresholds is nowhere the most likely one: wherever it is likely, a neighbour is "
-        "likelier.",
-        "That alone is no fault: it says that few persons are in the category, not that the "
-        "categories are in the wrong order or that the item does not fit. Look whether the mean "
-        "ability rises from category to category and whether the curves fit. If they do, leave it; "
-        "if not, ask whether persons can tell the category from its neighbours, and compare the "
-        "fit with the two merged (--merge ITEM:A+B).",
-    )
+    about = {"what": title, "names": name_some(names, limits.NAMED), "beyond": beyond}
+    yield make_finding("threshold-order", about)
 
 
 #: Item, category between the two thresholds, how far they are apart, whether beyond chance.
@@ -497,14 +428,8 @@ def check_rare(estimate: Estimate) -> Iterator[Finding]:
         f"category {label} of {estimate.items[item]} ({count_of(count, 'answer')})"
         for count, item, label in rows
     ]
-    yield Finding(
-        Severity.LOOK,
-        f"{_count(len(rare))} with fewer than {limits.FEW_IN_CATEGORY} answers",
-        f"Few are in {name_some(rare, limits.NAMED)}. The thresholds beside a category rest on the "
-        "persons in it, and are known only roughly.",
-        "Collect answers of persons who would choose it, or merge it with a neighbour of similar "
-        "meaning (--merge ITEM:A+B) and compare the fit.",
-    )
+    about = {"names": name_some(rare, limits.NAMED), "categories": _count(len(rare))}
+    yield make_finding("rare-categories", {**about, "few": limits.FEW_IN_CATEGORY})
 
 
 def list_rare(estimate: Estimate) -> list[tuple[int, int, int]]:
@@ -530,15 +455,9 @@ def check_averages(_: Estimate, study: Study) -> Iterator[Finding]:
         f"{minus(f'{low:.2f}')})"
         for item, below, above, low, high, _ in falls
     ]
-    yield Finding(
-        Severity.SERIOUS if any(fall[-1] for fall in falls) else Severity.LOOK,
-        f"{_count(len(falls))} with persons no abler than those one category lower",
-        f"Mean ability in logits: {name_some(names, limits.NAMED)}.",
-        "A higher category should stand for more of what is measured. Check the coding first (an "
-        "item that is worded the other way round needs --reverse), then whether persons understand "
-        "the categories as meant. Where few are in a category it may be chance; otherwise merge "
-        "the two (--merge ITEM:A+B) and compare the fit.",
-    )
+    severity = Severity.SERIOUS if any(fall[-1] for fall in falls) else Severity.LOOK
+    about = {"names": name_some(names, limits.NAMED), "categories": _count(len(falls))}
+    yield make_finding("category-averages", about, severity)
 
 
 #: Item, the lower category, the upper one, the mean abilities of those in them, and whether enough

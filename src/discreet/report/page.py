@@ -69,8 +69,6 @@ COLUMN_WORDS = {
     "infit_high": ColumnText("to", 2, "highest when the model holds (simulated)"),
     "outfit_low": ColumnText("outfit from", 2, "lowest when the model holds (simulated)"),
     "outfit_high": ColumnText("to", 2, "highest when the model holds (simulated)"),
-    "outfit_bounded": ColumnText("outfit, bounded", 2, "no answer counts for more than 9"),
-    "outfit_bounded_t": ColumnText("bounded t", 1, "standardised; beyond 2 hardly chance"),
     "outfit_without_one": ColumnText("without one", 2, "outfit without the most unexpected answer"),
     "point_measure": ColumnText("corr.", 2, "of the answer with ability"),
     "point_measure_expected": ColumnText("expected", 2, "what the correlation is by the model"),

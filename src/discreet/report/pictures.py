@@ -20,7 +20,7 @@ import numpy as np
 from discreet.errors import BadUsage
 from discreet.items.curves import BIN, ThresholdRows
 from discreet.results.estimate import Estimate
-from discreet.results.limits import FIT_HIGH, FIT_LOW, FIT_NEGLIGIBLE
+from discreet.results.limits import FIT_HIGH, FIT_LOW
 from discreet.text import count_of
 from discreet.types import BoolArray, FloatArray, Int64Array
 
@@ -366,9 +366,7 @@ def fit_map(
     if limits is not None:
         low, high = np.asarray(limits, dtype=np.float64)[:, items]
         centre = np.sqrt(low * high)
-    outside = (value < np.fmin(low, centre - FIT_NEGLIGIBLE)) | (
-        value > np.fmax(high, centre + FIT_NEGLIGIBLE)
-    )
+    outside = (value < low) | (value > high)
     distance = np.where(outside, np.abs(np.log(value / centre)), -1.0)
     return FitMap(
         statistic=statistic,

@@ -16,9 +16,6 @@ FIT_NEGLIGIBLE = 0.1
 #: From here on an item does not help to measure; from 2 on it harms (the same source).
 FIT_BAD = 1.5
 
-#: The most that one answer counts for in the bounded outfit: three standard deviations squared.
-FIT_BOUND = 9.0
-
 #: Below 0.8 (separation 2) two levels of ability are hardly told apart, below 0.5 (separation
 #: 1) noise is larger than the differences between persons (Fisher 1992, Linacre).
 RELIABILITY_GOOD, RELIABILITY_LOW = 0.8, 0.5
