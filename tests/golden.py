@@ -386,6 +386,7 @@ def rank_models() -> dict[str, Any]:
     return {
         "questions": discreet.leaderboard(log, repeats="sum", pass_at=(1, 2)),
         "passages": discreet.leaderboard(log, repeats="sum", cluster="passage", method="spectral"),
+        "conditional": discreet.fit(log, person="question", item="model", repeats="sum"),
     }
 
 

@@ -108,19 +108,28 @@ class Patterns:
 def group_counts(tried: Int64Array, right: Int64Array) -> Patterns:
     """Group persons who have so many answers to every item, ``[person, item]``, of them right."""
     rows, own = np.unique(tried, axis=0, return_inverse=True)
-    score = right.sum(axis=1)
-    width, lengths = int(score.max(initial=0)) + 1, rows.sum(axis=1)
+    item = np.repeat(np.tile(np.arange(tried.shape[1]), len(rows)), rows.ravel())
+    return _count_entries(
+        own.reshape(-1), right.sum(axis=1), rows.sum(axis=1), item, tried.shape[1]
+    )
+
+
+def _count_entries(
+    pattern: IndexArray, score: Int64Array, lengths: Int64Array, item: IndexArray, n_items: int
+) -> Patterns:
+    """Count the persons of every pattern and score, of persons with these patterns and scores."""
+    width = int(score.max(initial=0)) + 1
     code, entry, persons = np.unique(
-        own.reshape(-1) * width + score, return_inverse=True, return_counts=True
+        pattern * width + score, return_inverse=True, return_counts=True
     )
     return Patterns(
-        indptr=np.concatenate([[0], np.cumsum(lengths)]),
-        item=np.repeat(np.tile(np.arange(tried.shape[1]), len(rows)), rows.ravel()),
+        indptr=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        item=item,
         pattern=code // width,
         score=code % width,
         persons=persons.astype(np.int64),
         entry=entry.reshape(-1).astype(np.int64),
-        n_items=tried.shape[1],
+        n_items=n_items,
     )
 
 
@@ -196,19 +205,8 @@ class GroupPatterns(Job[Grouped]):
     def collect(self, grouped: Grouped) -> Patterns:
         """Count the persons of every pattern and score."""
         pattern = np.searchsorted(grouped.pattern_keys, grouped.key)
-        width = int(grouped.right.max(initial=0)) + 1
-        code, entry, persons = np.unique(
-            pattern * width + grouped.right, return_inverse=True, return_counts=True
-        )
-        return Patterns(
-            indptr=np.concatenate([[0], np.cumsum(grouped.lengths)]).astype(np.int64),
-            item=grouped.item,
-            pattern=code // width,
-            score=code % width,
-            persons=persons.astype(np.int64),
-            entry=entry.reshape(-1).astype(np.int64),
-            n_items=len(self.columns),
-        )
+        about = grouped.right, grouped.lengths, grouped.item, len(self.columns)
+        return _count_entries(pattern, *about)
 
 
 def _item_keys(m: int) -> UInt64Array:
