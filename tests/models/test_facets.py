@@ -10,7 +10,14 @@ from scipy import sparse, stats
 
 import discreet
 from discreet.answers.ratings import Ratings
-from discreet.errors import BadResponses, BadUsage, DisconnectedItems, ItemsLeftOut, OutOfReach
+from discreet.errors import (
+    BadResponses,
+    BadUsage,
+    DisconnectedItems,
+    ItemsLeftOut,
+    OutOfReach,
+    WarningKind,
+)
 from discreet.models.facets import existence
 from discreet.models.facets.draws import redraw_ratings
 from discreet.models.facets.given_totals import maximise_given_totals
@@ -363,6 +370,72 @@ def test_anchors_at_the_values_of_a_free_fit_change_no_number(words, model):
         assert ((held.facets["rater"].se == 0) == known).all()
 
 
+@pytest.mark.parametrize("words", [{"within": None}, {"within": "item"}, {"method": "conditional"}])
+def test_displacements_are_those_of_fits_with_one_anchor_less(words):
+    ratings, _, _ = simulate_ratings(8)
+    free = discreet.fit(ratings, **words)
+    raters = free.facets["rater"]
+    anchors = {
+        "rater": {name: raters.measure[int(name)] + shift
+                  for name, shift in (("0", 0.0), ("1", 0.7), ("4", -0.2))},
+        "0": free.thresholds[0] + 0.4, "2": free.thresholds[2],
+    }  # fmt: skip
+    held = discreet.fit(ratings, anchors=anchors, **words)
+    moved, se = held.facets["rater"].displacement, held.facets["rater"].displacement_se
+    assert (
+        np.isfinite(moved).tolist() == np.isfinite(se).tolist() == [True, True, False, False, True]
+    )
+    for name in ("0", "1", "4"):
+        rest = {**anchors, "rater": {k: v for k, v in anchors["rater"].items() if k != name}}
+        less = discreet.fit(ratings, anchors=rest, **words).facets["rater"]
+        row = int(name)
+        assert moved[row] == pytest.approx(less.measure[row] - anchors["rater"][name])
+        assert se[row] == pytest.approx(less.se[row])
+    assert moved[1] < -0.4
+    less = discreet.fit(ratings, anchors={k: v for k, v in anchors.items() if k != "0"}, **words)
+    assert held.displacement[0] == pytest.approx(less.difficulty[0] - anchors["0"].mean())
+    assert held.displacement_se[0] == pytest.approx(less.se[0])
+    assert np.isnan(held.displacement[1])
+    assert held.facets["rater"].to_dict()["displacement"][0] == moved[0]
+
+
+def test_a_single_anchor_has_no_displacement_and_a_wrong_one_is_told():
+    ratings, _, _ = simulate_ratings(9, persons=200)
+    free = discreet.fit(ratings).facets["rater"].measure
+    held = discreet.fit(ratings, anchors={"rater": {"0": free[0], "1": free[1] + 2, "2": free[2]}})
+    (told,) = [one for one in held.warnings if one.kind is WarningKind.DISPLACED]
+    assert "1" in told.items
+    assert held.facets["rater"].displacement[1] < -1.5
+    alone = discreet.fit(ratings, anchors={"0": discreet.fit(ratings).thresholds[0]})
+    assert np.isnan(alone.displacement).all()
+    assert alone.displacement_reason[0] == "it is the only anchor"
+    assert alone.facets["rater"].displacement is None
+
+
+def test_crossed_facets_are_held_at_the_values_of_a_free_fit():
+    ratings, _, _ = simulate_ratings(8, persons=120)
+    month = ((ratings.person + ratings.item) % 2).astype(np.int32)
+    timed = Ratings.from_codes(
+        ratings.person, ratings.item, ratings.score, facets={**ratings.codes, "month": month}
+    )
+    words = {"structure": "item:step + rater + rater:month", "within": None}
+    free = discreet.fit(timed, **words)
+    drift = free.facets["rater:month"]
+    some = {level: drift.measure[drift.levels.index(level)] for level in ("0:0", "3:1")}
+    held = discreet.fit(timed, anchors={"rater:month": some, "rater": {
+        "2": free.facets["rater"].measure[2]}}, **words)  # fmt: skip
+    np.testing.assert_allclose(held.facets["rater:month"].measure, drift.measure, atol=1e-8)
+    np.testing.assert_allclose(
+        held.facets["rater"].measure, free.facets["rater"].measure, atol=1e-8
+    )
+    whole = {"rater:month": dict(zip(drift.levels, drift.measure, strict=True))}
+    again = discreet.fit(timed, anchors=whole, **words)
+    assert set(again.facets["rater:month"].status) == {"anchored"}
+    np.testing.assert_allclose(
+        again.facets["rater"].measure, free.facets["rater"].measure, atol=1e-8
+    )
+
+
 def test_what_is_anchored_puts_the_others_on_its_scale(tmp_path):
     # Moving the anchors of a facet moves that facet, and nothing else.
     ratings, _, _ = simulate_ratings(9)
@@ -440,11 +513,9 @@ def test_separation_and_strata_are_those_of_spread_and_error():
     assert facet.separation == pytest.approx(np.sqrt(true / error))
     assert facet.strata == pytest.approx((4 * np.sqrt(true / error) + 1) / 3)
     assert facet.reliability == pytest.approx(true / (true + error))
-    # Five raters share one level by Bonferroni; each has degrees of freedom of its own.
-    bound = stats.t.ppf(1 - 0.05 / 10, facet.degrees) * facet.se
-    assert (facet.differ() == (np.abs(facet.measure) > bound)).all()
+    # Each rater has degrees of freedom of its own.
     alone = stats.t.ppf(0.975, facet.degrees) * facet.se
-    assert (facet.differ(simultaneous=False) == (np.abs(facet.measure) > alone)).all()
+    assert (facet.differ() == (np.abs(facet.measure) > alone)).all()
 
 
 @pytest.mark.parametrize("within", [None, "item"])

@@ -18,7 +18,7 @@ from discreet.items.likelihood_ratios import AndersenTest, StepModelTest
 from discreet.items.martin_loef import MartinLoefTest
 from discreet.items.mislabelled import Mislabelled
 from discreet.items.raters import BiasTable, LevelFit, RatedPersons, RatingStudy
-from discreet.items.raters.laws import Misfit
+from discreet.items.raters.judging import Misfit
 from discreet.items.study import Study
 from discreet.persons.measures import HalvesTest
 from discreet.report.diagnosis import list_tests
@@ -528,7 +528,7 @@ def test_a_rating_scale_does_not_share_its_distances_below_one_percent(p, expect
 
 def make_study(
     effect=None, measure=0.0, se=0.1, status=LevelStatus.ESTIMATED, subset=1, misfits=(),
-    persons=(0.01, 0.0, 0.0, 1.0), **fits
+    persons=(0.01, 0.0, 0.0, 1.0), far_p=0.05, **fits
 ):  # fmt: skip
     """Four raters; the numbers are those of the third."""
 
@@ -537,9 +537,9 @@ def make_study(
 
     numbers = {"measure": 0.0, "se": 0.1, "ratings": 100, "observed": 2.0, "fair": 2.0,
                "infit": 1.0, "outfit": 1.0, "conditional_infit": 1.0, "conditional_outfit": 1.0,
-               "surprise": 0.0, "agreement": 0.5, "expected": 0.5,
+               "surprise": 0.0, "far_p": 0.051, "agreement": 0.5, "expected": 0.5,
                "agreement_z": 0.0}  # fmt: skip
-    own = numbers | {"measure": measure, "se": se} | fits
+    own = numbers | {"measure": measure, "se": se, "far_p": far_p} | fits
     columns = {name: four(own[name], others) for name, others in numbers.items()}
     levels = ("Ann", "Bo", "Cy", "Di")
     facet = FacetLevels(
@@ -556,7 +556,9 @@ def make_study(
     }
     rated = RatedPersons(*(np.zeros(1) for _ in range(9)))
     chances, nothing = SmallChances(*persons), (None, None)
-    return RatingStudy(estimate, None, "", fit, rated, 0.0, 2.8, misfits, chances, *nothing)
+    return RatingStudy(
+        estimate, None, "", fit, rated, 0.0, (-2.8, 2.8), 199, misfits, chances, *nothing
+    )
 
 
 @pytest.mark.parametrize(
@@ -567,9 +569,8 @@ def make_study(
         ("severe", {"measure": 0.499}, NONE),
         ("Cy is 0.5 logits severe", {"measure": 0.5}, LOOK),
         ("Cy is 0.5 logits lenient", {"measure": -0.5}, LOOK),
-        ("severe", {"measure": 0.6, "se": 0.231}, NONE),  # 2.60 errors; t(39) of .05 / 4 is 2.616
-        ("severe", {"measure": 0.6, "se": 0.229}, LOOK),
-        ("severe", {"measure": np.nan, "se": np.nan}, NONE),
+        ("severe", {"measure": 0.6, "far_p": 0.0501}, NONE),
+        ("severe", {"measure": np.nan, "far_p": np.nan}, NONE),
         ("Cy: ratings are erratic", {"misfits": (Misfit("rater", ("Cy",), 3.0, 1.4),)}, LOOK),
         ("Ann, Bo: ratings are erratic",
          {"misfits": (Misfit("rater", ("Ann", "Bo"), 3.0, 1.4),)}, LOOK),

@@ -132,7 +132,7 @@ def add_displacements(
         reason[item] = reason[item] or why_not(item)
         if not reason[item]:
             moved[item], se[item] = release(item)
-    notices = *_tell_left_out(estimate), *_tell_displaced(plan.items, moved, se)
+    notices = *_tell_left_out(estimate), *tell_displaced(plan.items, moved, se)
     return replace(
         estimate,
         displacement=moved,
@@ -244,7 +244,8 @@ def _tell_left_out(estimate: Estimate) -> list[FitWarning]:
     return [FitWarning(WarningKind.NOT_LINKED, sentence, left)]
 
 
-def _tell_displaced(items: tuple[str, ...], moved: FloatArray, se: FloatArray) -> list[FitWarning]:
+def tell_displaced(items: tuple[str, ...], moved: FloatArray, se: FloatArray) -> list[FitWarning]:
+    """Warn of anchors that moved far."""
     with np.errstate(invalid="ignore"):
         large = (np.abs(moved) > LARGE_DISPLACEMENT) & (np.abs(moved) > LARGE_Z * se)
     displaced = np.flatnonzero(large)

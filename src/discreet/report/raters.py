@@ -43,8 +43,9 @@ _TITLES = {
     "expected": "expected", "agreement_z": "z", "status": "status", "bias": "bias (logits)",
     "adjusted": "corrected p", "p": "p", "answers": "ratings", "answers_without_extremes": "used",
     "mean_ability": "mean level", "expected_ability": "expected level",
-    "conditional_infit": "infit", "conditional_outfit": "outfit", "scaled_measure": "on the scale",
-    "scaled_se": "its SE",
+    "conditional_infit": "infit", "conditional_outfit": "outfit", "far_p": "p of the mean",
+    "scaled_measure": "on the scale", "scaled_se": "its SE", "displacement": "displacement",
+    "displacement_se": "its SE",
 }  # fmt: skip
 
 
@@ -112,7 +113,7 @@ def _warn_of(title: str, found: str, advice: str) -> Finding:
 
 def _find_severe(facet: FacetLevels, fit: LevelFit, study: RatingStudy) -> Iterator[Finding]:
     with np.errstate(invalid="ignore"):
-        rows = np.flatnonzero(facet.differ(SURE_P) & (np.abs(facet.measure) >= SEVERE))
+        rows = np.flatnonzero((fit.far_p <= SURE_P) & (np.abs(facet.measure) >= SEVERE))
     if not len(rows):
         return
     rows = rows[np.argsort(-np.abs(facet.measure[rows]))]
@@ -133,7 +134,7 @@ def _find_severe(facet: FacetLevels, fit: LevelFit, study: RatingStudy) -> Itera
 def _say_share(facet: FacetLevels) -> str:
     """Say how many levels differ, each by itself: more than chance, where a single one is not."""
     known = int(np.isfinite(facet.se).sum())
-    apart = int(facet.differ(SURE_P, simultaneous=False).sum())
+    apart = int(facet.differ(SURE_P).sum())
     return (
         f"Each by itself, {apart} of {count_of(known, 'level')} ({apart / max(known, 1):.0%}) "
         f"{'differs' if apart == 1 else 'differ'} from the mean; of equal ones {SURE_P:.0%} would."
@@ -257,15 +258,21 @@ def write_rater_methods(study: RatingStudy) -> str:
     kind = "rating scale" if estimate.model == "rating-scale" else "partial credit"
     how = "exact" if estimate.method == "conditional" else "pairwise"
     named = [level for one in study.misfits for level in one.levels]
-    found = f"{name_some(named)} did not fit." if named else "None was beyond the limit."
+    found = f"{name_some(named)} did not fit." if named else "None was beyond the limits."
+    limits = (
+        f"with limits from {study.sets} sets of ratings drawn from the model, which name an "
+        "erratic level in 3%, a predictable one in 1% and unexpected persons in 1% of sound sets; "
+        "the ratings of the worst were taken out before the others were judged"
+        if study.sets
+        else "by infit beyond 0.7 and 1.3, as the ratings are too many to be drawn again"
+    )
     return (
         f"The analysis covers {study.about}. Measures of the many-facet Rasch model (Linacre, "
         f"1989; {kind}) were estimated by {how} conditional likelihood, with discreet "
         f"{__version__}. {estimate.choice} {estimate.se_method} Persons were measured by weighted "
         "likelihood (Warm, 1989), with severities and thresholds held. Fit is given each person's "
         "total score (Müller, 2020). Levels were judged by how far the other ratings foretell "
-        "theirs, with limits from ratings simulated under the model, together with persons at 5%; "
-        f"the ratings of the worst were taken out before the others were judged. {found}"
+        f"theirs, {limits}. {found}"
     )
 
 
@@ -315,7 +322,8 @@ def list_rater_values(
         ],
         "persons": _list_columns(turn_measures(study.persons.to_dict(), scale), "person"),
         "fit": _say_person_fit(study),
-        "limit": "a limit" if np.isnan(study.limit) else f"{study.limit:.1f}",
+        "limits": study.limits,
+        "sets": study.sets,
         "rows": MOST_ROWS,
         "notes": [str(warning) for warning in estimate.warnings],
     }
@@ -379,18 +387,22 @@ def _join_status(study: RatingStudy, name: str) -> dict[str, list[Any]]:
     columns = study.facets[name].to_dict()
     del columns["infit"], columns["outfit"]  # at estimated abilities, for other programs
     if name not in study.estimate.facets:
-        agreement = ("agreement", "expected", "agreement_z")
-        return {key: cells for key, cells in columns.items() if key not in agreement}
+        of_raters = ("far_p", "agreement", "expected", "agreement_z")
+        return {key: cells for key, cells in columns.items() if key not in of_raters}
     status = [str(status).replace("_", " ") for status in study.estimate.facets[name].status]
     first = {key: columns[key] for key in (name, "measure", "se")}
-    return {**first, "status": status, **columns}
+    rows = study.estimate.facets[name].to_dict()
+    moves = {key: rows[key] for key in ("displacement", "displacement_se") if key in rows}
+    return {**first, "status": status, **moves, **columns}
 
 
 def _list_columns(columns: dict[str, list[object]], name: str) -> list[HtmlColumn]:
     """Return the first rows of a table, hardest and most severe as they come."""
     titles = {**_TITLES, "measure": "measure" if name in ("item", "person") else "severity"}
     return [
-        HtmlColumn(titles.get(key, key), cells[:MOST_ROWS], 3 if key in ("p", "adjusted") else 2)
+        HtmlColumn(
+            titles.get(key, key), cells[:MOST_ROWS], 3 if key in ("p", "far_p", "adjusted") else 2
+        )
         for key, cells in columns.items()
     ]
 

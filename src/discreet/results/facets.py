@@ -135,6 +135,9 @@ class FacetLevels(Tabular):
         the error is model-based and counts as known.
     equal
         Test whether all levels have the same measure; None where it was not made.
+    displacement, displacement_se
+        Of each anchored level, how far it would move if only it were free; NaN of others. None
+        where nothing was anchored.
     """
 
     name: str
@@ -147,6 +150,8 @@ class FacetLevels(Tabular):
     persons: Annotated[Int64Array, Along("levels")]
     degrees: Annotated[Int64Array, Along("levels")]
     equal: DifferenceTest | None = None
+    displacement: Annotated[FloatArray | None, Along("levels")] = None
+    displacement_se: Annotated[FloatArray | None, Along("levels")] = None
 
     def __post_init__(self) -> None:
         numbers = self.measure, self.se, self.subset, self.ratings, self.persons, self.degrees
@@ -166,16 +171,18 @@ class FacetLevels(Tabular):
     def to_dict(self) -> Columns:
         """One list per column: level, measure, se, lower, upper, status, subset, ratings, persons.
 
-        The first column is called as the facet is.
+        The first column is called as the facet is; of anchored levels there are the displacement
+        and its error too.
         """
         lower, upper = self.interval().T.tolist()
+        moves = ("displacement", "displacement_se") if self.displacement is not None else ()
         return {
             self.name: list(self.levels),
             **list_field_columns(self, "measure", "se"),
             "lower": lower,
             "upper": upper,
             "status": list(map(str, self.status)),
-            **list_field_columns(self, "subset", "ratings", "persons"),
+            **list_field_columns(self, "subset", "ratings", "persons", *moves),
         }
 
     def describe_spread(self) -> str:
@@ -210,10 +217,9 @@ class FacetLevels(Tabular):
         """How many groups of levels can be told apart: ``(4 separation + 1) / 3``."""
         return (4 * self.separation + 1) / 3
 
-    def differ(self, level: float = 0.05, *, simultaneous: bool = True) -> BoolArray:
-        """Say which levels differ from the mean: with ``level`` for any of them, or for each."""
-        n_levels = int(np.isfinite(self.se).sum()) if simultaneous else 1
-        lower, upper = self.interval(1 - level / max(n_levels, 1)).T
+    def differ(self, level: float = 0.05) -> BoolArray:
+        """Say which levels differ from the mean, each by itself at ``level``."""
+        lower, upper = self.interval(1 - level).T
         with np.errstate(invalid="ignore"):
             return np.asarray((lower > 0) | (upper < 0))
 

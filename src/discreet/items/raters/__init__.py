@@ -21,15 +21,13 @@ from discreet.errors import BadUsage
 from discreet.items.cutoffs import SmallChances
 from discreet.items.fit import CategoryFit
 from discreet.items.groups import adjust
+from discreet.items.raters.judging import Misfit, find_misfits, simulate_limits
 from discreet.items.raters.laws import (
     ITEM,
-    Misfit,
     RatingLaws,
     UnexpectedRatings,
     describe_ratings,
-    find_misfits,
     list_unexpected,
-    simulate_limits,
 )
 from discreet.jit import compiled_loop
 from discreet.models.facets.fit import FacetRequest, fit_facets
@@ -70,6 +68,9 @@ class LevelFit(Tabular):
         How far the ratings are from what the other ratings of the same persons foretell, in
         standard deviations: positive where they are erratic, negative where too predictable. NaN
         of very many ratings.
+    far_p
+        Chance that any level of the facet would be as far from the mean in standard errors, if none
+        differed from it; NaN of items.
     agreement, expected
         Share of ratings equal to another rating of the same person and item, and what the model
         expects; NaN for items.
@@ -102,6 +103,7 @@ class LevelFit(Tabular):
     conditional_infit: FloatArray
     conditional_outfit: FloatArray
     surprise: FloatArray
+    far_p: FloatArray
     agreement: FloatArray
     expected: FloatArray
     agreement_z: FloatArray
@@ -232,9 +234,12 @@ class RatingStudy(Kept):
         Persons' measures.
     mean_ability
         Of the persons, at which fair averages are computed.
-    limit
-        Of the surprise: 5% of sound studies have any level beyond it, or too many persons with
-        unexpected ratings.
+    limits
+        Of the surprise: below the first one a level is too predictable (in 1% of sound studies),
+        above the second one erratic (3%); another 1% have too many persons with unexpected ratings.
+    sets
+        Of ratings drawn for the limits; 0 of more than 100,000 ratings, where infit beyond .7 and
+        1.3 is named.
     misfits
         Raters, other levels and items beyond their limits, the worst first, each without the
         ratings of those before.
@@ -252,7 +257,8 @@ class RatingStudy(Kept):
     facets: Mapping[str, LevelFit]
     persons: RatedPersons
     mean_ability: float
-    limit: float
+    limits: tuple[float, float]
+    sets: int
     misfits: tuple[Misfit, ...]
     unexpected_persons: SmallChances | None
     unexpected: UnexpectedRatings
@@ -293,12 +299,13 @@ def study_ratings(ratings: Ratings, estimate: Estimate) -> RatingStudy:
     ability, error = _measure_persons(model)
     is_measured = np.isfinite(ability)
     centre = float(ability[is_measured].mean()) if is_measured.any() else 0.0
-    residuals, laws = model.residuals(ability), RatingLaws.of(model, ability)
-    limits, agreement = simulate_limits(laws, ability[is_measured]), _compare_raters(model, ability)
-    surprise = np.split(limits.z, np.cumsum([len(own) for own in laws.levels.values()])[:-1])
+    residuals, laws = model.residuals(ability), RatingLaws.of(model, ability, error)
+    limits, agreement = simulate_limits(ratings, estimate, laws), _compare_raters(model, ability)
+    cuts = np.cumsum([len(own) for own in laws.levels.values()])[:-1]
+    judged = zip(np.split(limits.z, cuts), np.split(limits.far_p, cuts), strict=True)
     given = {
-        name: (*squares, z)
-        for (name, squares), z in zip(laws.square_levels().items(), surprise, strict=True)
+        name: (*squares, *own)
+        for (name, squares), own in zip(laws.square_levels().items(), judged, strict=True)
     }
     facets = {
         name: _fit_levels(model, name, residuals, given[name], agreement, centre)
@@ -313,19 +320,19 @@ def study_ratings(ratings: Ratings, estimate: Estimate) -> RatingStudy:
     persons = RatedPersons(ratings.persons, ability, error, counts, observed, fair, *squares)
     misfits = find_misfits(ratings, laws, limits, partial(_fit_again, estimate))
     unexpected, categories = list_unexpected(model, laws), describe_ratings(model, laws, ability)
-    found = limits.limit, misfits, limits.persons, unexpected, categories
+    found = limits.limits, limits.sets, misfits, limits.persons, unexpected, categories
     return RatingStudy(estimate, ratings, ratings.describe(), facets, persons, centre, *found)
 
 
-def _fit_again(estimate: Estimate, ratings: Ratings) -> tuple[RatingLaws, FloatArray]:
-    """Fit some of the ratings by a model of the same structure; return laws and abilities."""
+def _fit_again(estimate: Estimate, ratings: Ratings) -> tuple[Estimate, RatingLaws]:
+    """Fit some of the ratings by a model of the same structure."""
     nodes = "item + step" if estimate.model == "rating-scale" else "item:step"
     terms = " + ".join([nodes, *estimate.facets])
     with warnings.catch_warnings(action="ignore"):
         request = FacetRequest(tuple(ratings.facets), structure=terms, standard_errors=False)
-        model = _Scores(ratings, fit_facets(ratings, request))
-    ability = _measure_persons(model)[0]
-    return RatingLaws.of(model, ability), ability[np.isfinite(ability)]
+        again = fit_facets(ratings, request)
+    model = _Scores(ratings, again)
+    return again, RatingLaws.of(model, *_measure_persons(model))
 
 
 class _Scores:
@@ -465,7 +472,7 @@ def _fit_levels(
     model: _Scores,
     name: str,
     residuals: tuple[FloatArray, FloatArray],
-    given: tuple[FloatArray, FloatArray, FloatArray],
+    given: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
     agreement: Mapping[str, FloatArray],
     centre: float,
 ) -> LevelFit:

@@ -27,6 +27,7 @@ from discreet.errors import (
     WarningKind,
     warn_of_dropped,
 )
+from discreet.models.facets.displacement import add_facet_displacements
 from discreet.models.facets.draws import draw_model_variances, redraw_ratings
 from discreet.models.facets.existence import drop_runaways, link_design
 from discreet.models.facets.given_totals import maximise_given_totals
@@ -106,15 +107,34 @@ def fit_facets(ratings: RatingSource, request: FacetRequest) -> Estimate:
             )
     design, within, choice = _link(design, ratings, request)
     LOG.info("fitting %s by pairs within %s", description, within or "persons")
+    design, estimate = _solve(design, ratings, within, request)
+    warnings = (*_warn_categories(design), *_warn_levels(estimate))
+    if request.anchors is not None:
+        estimate = add_facet_displacements(
+            design, estimate, ratings, lambda free: _release(free, ratings, within, request)
+        )
+        warnings = (*warnings, *estimate.warnings)
+    warn_of_dropped(warnings)
+    return replace(estimate, choice=choice, warnings=warnings)
+
+
+def _solve(
+    design: FacetDesign, ratings: RatingSource, within: str | None, request: FacetRequest
+) -> tuple[FacetDesign, Estimate]:
+    """Estimate; the design is without what turned out to have no bound."""
     if request.method == "conditional":
         numbers = _solve_conditional(design, ratings)
-    else:
-        design, numbers = _solve_bounded(design, ratings, within, request)
-    estimate = _assemble(design, ratings, numbers)
-    method = "conditional" if request.method == "conditional" else "refined"
-    warnings = (*_warn_categories(design), *_warn_levels(estimate))
-    warn_of_dropped(warnings)
-    return replace(estimate, method=method, choice=choice, warnings=warnings)
+        return design, replace(_assemble(design, ratings, numbers), method="conditional")
+    design, numbers = _solve_bounded(design, ratings, within, request)
+    return design, _assemble(design, ratings, numbers)
+
+
+def _release(
+    design: FacetDesign, ratings: RatingSource, within: str | None, request: FacetRequest
+) -> Estimate:
+    """Estimate with one anchor free."""
+    linked = _check_linked(link_design(design, ratings.batches(), within))
+    return _solve(linked, ratings, within, request)[1]
 
 
 def _check_request(request: FacetRequest) -> None:

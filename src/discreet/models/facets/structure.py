@@ -24,6 +24,7 @@ from discreet.models.anchors import accept_anchors
 from discreet.models.facets.pairs import PairGroups, RatingPairs
 from discreet.models.facets.solve import LinearStructure
 from discreet.models.item_parameters import KnownItems
+from discreet.results.estimate import Estimate
 from discreet.results.facets import FacetLevels, LevelStatus
 from discreet.types import BoolArray, FloatArray, Int32Array, Int64Array
 
@@ -383,8 +384,10 @@ class FacetDesign:
             rows = [term.subset]
             if term.is_crossed:
                 rows += [term.members[:, n] for n, name in enumerate(term.names) if name in mains]
-            rows = sparse.vstack([_indicate(codes).T for codes in rows]).tocsr()[:, free]
-            constraints.append(rows[(np.diff(rows.indptr) > 0) & ~is_held.any()])
+            # Levels that are held take the place of the sums that they are in.
+            rows = sparse.vstack([_indicate(codes).T for codes in rows]).tocsr()
+            is_sum = (rows @ is_held == 0) & (rows @ free > 0)
+            constraints.append(rows[is_sum][:, free])
         basis, rows = sparse.block_diag(parts).tocsr(), sparse.block_diag(constraints).tocsr()
         return LinearStructure(basis, offset, rows, nodes.shape[1], self.n_nodes)
 
@@ -448,15 +451,15 @@ def hold_anchors(design: FacetDesign, anchors: Any, lowest: int) -> FacetDesign:
         facets = {
             term.name: _list_known(anchors.facets[term.name], term.levels)
             for term in design.terms
-            if term.name in anchors.facets and not term.is_crossed
+            if term.name in anchors.facets
         }
         items = anchors if set(anchors.items) & set(design.items) else {}
-    names = [term.name for term in design.terms if not term.is_crossed]
+    names = [term.name for term in design.terms]
     for name in facets:
         if name not in names:
             raise BadUsage(
                 f"the anchors have the facet '{name}'; the facets that can be held are: "
-                f"{', '.join(names) or 'none'}. Items that combine with others are not among them."
+                f"{', '.join(names) or 'none'}"
             )
     if items:
         design = _hold_items(design, accept_anchors(items, design.items), lowest)
@@ -499,6 +502,32 @@ def _hold_items(design: FacetDesign, known: KnownItems, lowest: int) -> FacetDes
     held = np.concatenate([*parts, design.held[design.n_nodes :]])
     keeps = np.ones(sum(map(len, parts)), bool)
     return replace(design, kept=tuple(kept), held=held, keeps_node=keeps)
+
+
+def recall_design(ratings: Ratings, estimate: Estimate) -> tuple[FacetDesign, FloatArray]:
+    """Return the design that an estimate has for its ratings, and the thresholds of all columns."""
+    nodes = "item + step" if estimate.model == "rating-scale" else "item:step"
+    text = " + ".join([nodes, *estimate.facets])
+    design = plan_design((ratings,), describe_structure(text, tuple(ratings.facets)))
+    terms, values, status = [], [], []
+    for term in design.terms:
+        facet = estimate.facets[term.name]
+        row_of = {level: row for row, level in enumerate(facet.levels)}
+        rows = [row_of[level] for level in term.levels]
+        own = np.array(facet.status, object)[rows]
+        known = np.where(own == LevelStatus.ANCHORED, LevelStatus.ESTIMATED, own)
+        terms.append(replace(term, status=tuple(known), subset=facet.subset[rows]))
+        values.append(facet.measure[rows])
+        status.append(own == LevelStatus.ANCHORED)
+    ladder = estimate.ladder
+    steps = [row[: len(own) - 1] for row, own in zip(ladder.value, ladder.kept, strict=True)]
+    held_steps = [one == LevelStatus.ANCHORED for own in ladder.status for one in own]
+    value = np.concatenate([*steps, *values])
+    keeps = np.isfinite(np.concatenate(steps))
+    is_held = np.concatenate([np.array(held_steps, bool), *status])
+    held = np.where(is_held, value, np.nan)
+    design = replace(design, kept=ladder.kept, terms=tuple(terms), keeps_node=keeps, held=held)
+    return design, np.nan_to_num(value)
 
 
 def _list_known(facet: FacetLevels, levels: Sequence[str]) -> dict[str, float]:

@@ -7,7 +7,7 @@ import numpy as np
 from discreet.atomic import REPORT_FILE
 from discreet.choices import PlainDict
 from discreet.html import HtmlColumn
-from discreet.report.raters import list_rater_values
+from discreet.report.raters import SURE_P, list_rater_values
 from discreet.studio.language import tell
 from discreet.studio.pages.calibrate import write_rated
 from discreet.studio.rating import TABLES, RatingSummary
@@ -76,7 +76,7 @@ def _raters(summary: RatingSummary) -> list[HtmlColumn]:
 def _judge(summary: RatingSummary) -> tuple[str, str]:
     """Return the verdict, and the mood of its colour: whether raters differ by more than chance."""
     (name,) = summary.estimate.facets
-    fit, facet = summary.study.facets[name], summary.estimate.facets[name]
+    fit = summary.study.facets[name]
     known = np.flatnonzero(np.isfinite(fit.fair))
     if len(known) < 2:
         return tell("The raters cannot be compared: too few persons were rated by several."), "bad"
@@ -90,6 +90,6 @@ def _judge(summary: RatingSummary) -> tuple[str, str]:
     words = tell(
         "For equal work, {severe} gives {low} points on average and {mild} gives {high}.", **said
     )
-    if not facet.differ().any():
+    if not (fit.far_p <= SURE_P).any():
         return f"{tell('The raters agree in how severe they are.')} {words}", "good"
     return f"{words} {tell('The adjusted means below allow for that.')}", "look"
