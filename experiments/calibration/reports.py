@@ -1,6 +1,6 @@
 """How often a report names something in sound data, and how often it names what is wrong.
 
-Run ``python -m experiments.calibration.reports [--only sound,power,raters,dif] [--sets 400]`` with
+Run ``python -m experiments.calibration.reports [--only sound,power,dif] [--sets 400]`` with
 one BLAS thread. Every set is a row of ``--rows`` when it is done, and sets that are there are
 not drawn again, so that a run can be stopped. ``--write`` counts the rows into ``verdicts.csv``:
 share, Monte Carlo error, sets, goal.
@@ -8,10 +8,6 @@ share, Monte Carlo error, sets, goal.
 - sound: any finding of item fit, dependent pairs or unexpected persons, which share one 5%.
 - power: an item with a slope of .65 among five with four steps (1,000 persons, locations of
   N(0, .25), or N(0, 1)) is named; 15% of 200 persons who answer 20 items by a coin are found.
-- raters: any finding of fit or of persons in sound ratings of `simulate_ratings` (two a person); a
-  rater who marks at random is named, and whether a sound one beside, in these ratings and where
-  scores tell more (steps at -2, -1, 1 and 2, abilities with an SD of 1.5); somebody of 30 equal
-  raters is called severe or lenient.
 - dif: three of 13 items are 1.2 logits harder for half of 1,000 persons; share of the ten sound
   items and of the three others that are confirmed.
 """
@@ -22,7 +18,6 @@ import argparse
 import csv
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,15 +25,11 @@ from types import SimpleNamespace
 import numpy as np
 
 import discreet
-from discreet import analysis
 from discreet.analysis import correlate_residuals, measure_fit, simulate_cutoffs
-from discreet.answers.ratings import Ratings
 from discreet.errors import DiscreetError
 from discreet.items.cutoffs import FEW
 from discreet.items.dependence import find_dependence
-from discreet.items.raters import RatingStudy
 from discreet.report.findings import ANSWER_CHECKS, fit_remarks
-from discreet.report.raters import find_rater_problems
 from experiments.calibration.cutoffs import SIZES, draw_answers
 
 TABLE = Path(__file__).with_suffix("").with_name("verdicts.csv")
@@ -108,69 +99,12 @@ def count_dif(test: str, rng: np.random.Generator) -> Outcomes:
     return {"sound confirmed": sure[~differs].mean(), "true confirmed": sure[differs].mean()}
 
 
-#: Persons, items, raters; two raters a person.
-RATED = {"300 x 1 x 12": (300, 1, 12), "600 x 1 x 6": (600, 1, 6), "300 x 2 x 12": (300, 2, 12),
-         "300 x 4 x 12": (300, 4, 12), "2000 x 1 x 20": (2000, 1, 20)}  # fmt: skip
-
-
-def study(ratings: Ratings) -> RatingStudy:
-    """Return what a report says of ratings."""
-    return analysis.study_ratings(ratings, discreet.fit(ratings))
-
-
-def count_raters(name: str, rng: np.random.Generator) -> Outcomes:
-    """Say whether anything is found in sound ratings."""
-    found = study(discreet.simulate_ratings(*RATED[name], rng=rng).ratings)
-    persons = found.unexpected_persons is not None and found.unexpected_persons.is_beyond
-    outcomes = {"levels": bool(found.misfits), "persons": persons}
-    return {"any": any(outcomes.values()), **outcomes}
-
-
-def draw_clear(persons: int, raters: int, rng: np.random.Generator) -> Ratings:
-    """Draw one score of each of two raters a person, with steps that tell persons apart."""
-    rater = np.array([rng.choice(raters, 2, replace=False) for _ in range(persons)]).ravel()
-    person, severity = np.repeat(np.arange(persons), 2), rng.normal(0, 0.5, raters)
-    level = rng.normal(0, 1.5, persons)[person] - severity[rater]
-    logit = np.cumsum(level[:, None] - np.array([-2.0, -1.0, 1.0, 2.0]), axis=1)
-    score = np.argmax(np.insert(logit, 0, 0.0, axis=1) + rng.gumbel(size=(len(level), 5)), axis=1)
-    return Ratings.from_codes(person, np.zeros_like(score), score, facets={"rater": rater})
-
-
-def count_random(name: str, clear: bool, rng: np.random.Generator) -> Outcomes:
-    """Say whether the first rater, who marks at random, is named as erratic, and any other."""
-    if clear:
-        ratings = draw_clear(RATED[name][0], RATED[name][2], rng)
-    else:
-        ratings = discreet.simulate_ratings(*RATED[name], rng=rng).ratings
-    own = ratings.codes["rater"] == 0
-    score = np.where(own, rng.integers(0, ratings.score.max() + 1, len(own)), ratings.score)
-    found = study(replace(ratings, score=score.astype(ratings.score.dtype)))
-    first = ratings.facets["rater"][0]
-    named = {level for one in found.misfits if one.facet == "rater" for level in one.levels}
-    noisy = any(first in one.levels and one.infit > 1 for one in found.misfits)
-    return {"named": noisy, "a sound one named": bool(named - {first})}
-
-
-def count_severe(rng: np.random.Generator) -> Outcomes:
-    """Say whether somebody of 30 equal raters is called severe or lenient."""
-    ratings = discreet.simulate_ratings(200, 1, 30, severity_sd=0.0, rng=rng).ratings
-    titles = [finding.title for finding in find_rater_problems(study(ratings))]
-    severe = [title for title in titles if " severe:" in title or " lenient:" in title]
-    return {"somebody severe or lenient": bool(severe)}
-
-
 #: By part and setting: what draws a set and judges it.
 SETTINGS = {
     "sound": {name: partial(count_sound, name) for name in SOUND},
     "power": {"slope .65 among 5, n = 1000": partial(count_slope, 0.5),
               "the same, difficulties twice as wide": partial(count_slope, 1.0),
               "15% coin-flippers, 200 x 20": count_careless},
-    "raters": {
-        **{f"{name}, sound": partial(count_raters, name) for name in RATED},
-        **{f"{name}, one at random{', clear scores' * clear}": partial(count_random, name, clear)
-           for name in ("300 x 1 x 12", "600 x 1 x 6") for clear in (False, True)},
-        "200 x 1 x 30, equal": count_severe,
-    },
     "dif": {test: partial(count_dif, test) for test in
             ("wald", "mantel-haenszel", "likelihood-ratio")},
 }  # fmt: skip
@@ -178,9 +112,7 @@ SETTINGS = {
 GOALS = {
     ("sound", "any"): "0.022 to 0.083", ("power", "named"): "at least 0.88",
     ("power", "found"): "at least 0.80", ("dif", "sound confirmed"): "at most 0.03",
-    ("dif", "true confirmed"): "at least 0.90", ("raters", "any"): "0.022 to 0.083",
-    ("raters", "named"): "at least 0.85", ("raters", "a sound one named"): "at most 0.085",
-    ("raters", "somebody severe or lenient"): "0.02 to 0.085",
+    ("dif", "true confirmed"): "at least 0.90",
 }  # fmt: skip
 COLUMNS = ("part", "setting", "seed", "outcome", "value")
 

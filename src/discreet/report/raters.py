@@ -392,7 +392,9 @@ def _join_status(study: RatingStudy, name: str) -> dict[str, list[Any]]:
     status = [str(status).replace("_", " ") for status in study.estimate.facets[name].status]
     first = {key: columns[key] for key in (name, "measure", "se")}
     rows = study.estimate.facets[name].to_dict()
-    moves = {key: rows[key] for key in ("displacement", "displacement_se") if key in rows}
+    moves: dict[str, list[Any]] = {
+        key: rows[key] for key in ("displacement", "displacement_se") if key in rows
+    }
     return {**first, "status": status, **moves, **columns}
 
 
