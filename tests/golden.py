@@ -240,7 +240,7 @@ def study(ratings: Any, **words: Any) -> dict[str, Any]:
         "estimate": describe(estimate),
         "raters": estimate.facets["rater"],
         "item_effect": estimate.item_effect,
-        "spread": [found.estimate.facets["rater"].separation, found.limit],
+        "spread": [found.estimate.facets["rater"].separation, *found.limits],
         "fit": found.facets,
         "persons": found.persons,
         "unexpected": found.unexpected,
