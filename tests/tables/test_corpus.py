@@ -78,7 +78,7 @@ def test_tables_that_were_kept_are_right_or_asked_about_and_no_dead_end():
 
 
 def describe_look(path):
-    """Return what is asked about a table and what is proposed, in any order."""
+    """Return what is asked about a table, what is proposed and what is said, in any order."""
     try:
         seen = inspect_table(path)
     except DiscreetError as error:
@@ -87,7 +87,7 @@ def describe_look(path):
         name: sorted(map(str, value)) if isinstance(value, list) else value
         for name, value in seen.options.items()
     }
-    return sorted((one.field, *one.cells) for one in seen.questions), options
+    return sorted((one.field, *one.cells) for one in seen.questions), options, {*seen.notes}
 
 
 @pytest.mark.parametrize("name", sorted(RULES))

@@ -146,7 +146,7 @@ _DATE = re.compile(
     r"\d{4}[-/]\d\d?[-/]\d\d?([ T].*)?|\d\d?[./-]\d\d?[./-](\d{4}|\d\d)([ ,].*)?|\d\d?:\d\d(:\d\d)?"
     r"|\d\d? \w+ \d{4}.*|\d+ (mins?|hours?|secs?|Minuten|Stunden)\b.*|\w+ \d\d?, \d{4}.*"
 )
-_LETTERS = re.compile(r"[A-Ha-h]([,;/+& ]*[A-Ha-h])*")
+LETTERS = re.compile(r"[A-Ha-h]([,;/+& ]*[A-Ha-h])*")
 _CODE = re.compile(r"-[0-9]+|[79]{1,4}|8{1,4}|9[0-9]|7[0-9]|99[0-9]|999[0-9]")
 _PERCENT = re.compile(r"-?[\d.,]+ ?%")
 #: Different percentages up to which they are points of a question.
@@ -201,10 +201,15 @@ def find_unit(points: Collection[Decimal]) -> Decimal:
     --------
     >>> [float(find_unit([*map(Decimal, points)])) for points in ((0, 1.5), (0, 5, 15), (0, 3, 4))]
     [0.5, 5.0, 1.0]
+    >>> find_unit([Decimal(0), Decimal("0.83"), Decimal("1.66")])
+    Decimal('0.83')
     """
     doubled = [2 * n for n in points]
-    if not doubled or min(doubled) < 0 or any(n % 1 for n in doubled) or max(doubled) > 2000:
+    if not doubled or min(doubled) < 0 or max(doubled) > 2000:
         return Decimal(1)
+    if any(n % 1 for n in doubled):
+        least = min(n for n in points if n > 0)
+        return Decimal(1) if any(n % least for n in points) else least
     common = gcd(*map(int, doubled)) or 2
     return Decimal(1 if common % 2 else common) / 2
 
@@ -281,7 +286,7 @@ class Column:
             > SHARE
         ):
             return self._kind_of_numbers()
-        if self._share(lambda word: len(word) == 1 and bool(_LETTERS.fullmatch(word))) >= SHARE:
+        if self._share(lambda word: len(word) == 1 and bool(LETTERS.fullmatch(word))) >= SHARE:
             return "letters"
         is_small = len(self.words) <= MOST_CATEGORIES or 4 * len(self.words) < total <= 400
         return "texts" if is_small and 2 * len(self.words) <= total + 2 else "many"

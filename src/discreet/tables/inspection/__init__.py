@@ -39,7 +39,7 @@ from discreet.tables.columns import LongPlan, WidePlan, plan_columns
 from discreet.tables.dataset import is_query, names_database
 from discreet.tables.findings import Decision, Findings, merge_options
 from discreet.tables.formats.jsonl import LOGS, name_score
-from discreet.tables.inspection.answers import judge_answers
+from discreet.tables.inspection.answers import ask_marks, judge_answers
 from discreet.tables.inspection.columns import ColumnRoles, list_roles
 from discreet.tables.inspection.layout import (
     ask_long,
@@ -545,8 +545,14 @@ def _inspect_wide(grid: CellGrid, table: Table, findings: Findings) -> TablePrev
     found = ColumnRoles(columns, findings, len(rows), grid.labels)
     items = found.find()
     _take_key(items, findings)
-    judge_answers(items, findings, grid.labels)
     options = {**findings.stated, **findings.options}
+    key_row = options.get("key_row")
+    right = [
+        row for n, row in enumerate(table.rows) if key_row is not None and key_row in (n + 1, *row)
+    ]
+    if not (right and ask_marks([(item, right[0][item.number]) for item in items], findings)):
+        judge_answers(items, findings, grid.labels)
+    options |= findings.options
     findings.items, findings.blocks = [c.label for c in items], [b.labels for b in found.blocks]
     roles = list_roles(columns, findings, findings.items)
     return _show(table, roles, odd.aside, options.get("key_row"), grid.labels)

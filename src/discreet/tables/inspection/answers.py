@@ -7,6 +7,7 @@ whole tables: how often every value of every item occurs; no person is looked at
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.coding.reading import Reading
-from discreet.coding.remedies import make_remedy
+from discreet.coding.remedies import TableFinding, make_remedy
 from discreet.coding.steps import BadScale, CategoryScale, Tally, find_scale, make_asked
 from discreet.coding.values import ANSWERS, MISSING_WORDS, spell
 from discreet.errors import Remedy
@@ -26,11 +27,13 @@ from discreet.tables.cells import code_column, read_integers
 from discreet.tables.columns import LongPlan
 from discreet.tables.findings import Findings
 from discreet.tables.ids import encode_ids
+from discreet.tables.inspection.blocks import name_stem
 from discreet.tables.inspection.rules import rule
 from discreet.tables.opener import Source, plan_source
 from discreet.tables.vocabulary import (
     DONT_KNOW,
     LARGEST,
+    LETTERS,
     NO_ANSWER,
     SCALES,
     Column,
@@ -46,6 +49,10 @@ from discreet.types import Int64Array
 
 #: Correlation with the other items below which an item may be worded the other way round.
 RUNS_AGAINST = -0.2
+#: Points that a name tells: "Task 3 (4 pt)", "Q2 / 5".
+_POINTS_OF = re.compile(
+    r"(?:/ ?|\()(\d{1,2})(?:[.,]0+)?(?: ?(?:points?|punkte|pts?|pkt|p)\.?\)| ?)$", re.I
+)
 #: Share of all answers above which a value is never proposed as a missing answer.
 OFTEN = 0.05
 
@@ -77,10 +84,14 @@ def judge_answers(
     }
     is_settled = any(name in stated for name in ("key", "key_row", "at_least", "one_means"))
     if is_settled or stated.get("invalid") == "missing":
+        _tell_marks(items, findings)
         return
     if "blank" not in stated and _ask_blank(items, clean, findings):
         return
-    if findings.options.keys() & {"key", "key_row"} or any(map(_is_beyond, clean.values())):
+    if findings.options.keys() & {"key", "key_row"}:
+        _tell_marks(items, findings)
+        return
+    if any(map(_is_beyond, clean.values())):
         return
     kind = Counter(column.kind for column in items).most_common(1)[0][0]
     if (ends := _order_ends(clean)) and "categories" not in stated:
@@ -201,6 +212,41 @@ def ask_key(findings: Findings, items: Sequence[Column]) -> None:
     )
     findings.ask("key", question, [give_key()], [items[0].label, items[-1].label])
     findings.questions.insert(0, findings.questions.pop())
+
+
+@rule("fresh/midterm item responses.csv", otherwise=False)
+def ask_marks(items: Sequence[tuple[Column, str | None]], findings: Findings) -> bool:
+    """Ask about a sign that stands where the answer of the key would; say whether one does."""
+    lacking = [c.spelt for c, right in items if right and right not in c.spelt]
+    if 2 * len(lacking) <= len(items) or "missing" in findings.stated:
+        return False
+    marks = {word for word in set(lacking[0]).intersection(*lacking) if not word.isalnum()}
+    if not marks:
+        return False
+    times = {mark: sum(spelt[mark] for spelt in lacking) for mark in sorted(marks)}
+    question = (
+        f"Nobody gave the answer of the key to {len(lacking):,} of {len(items):,} items, and "
+        f"{_list_counts(times)} occur. Do these stand for the right answer?"
+    )
+    answers = [
+        Remedy("they do: write the letters of the key in these cells"),
+        make_remedy("they are no answers:", {"missing": [*times]}),
+    ]
+    findings.ask("key", question, answers, [items[0][0].label, items[-1][0].label], None)
+    return True
+
+
+@rule("fresh/Antwortbögen Chemie.csv")
+def _tell_marks(items: Sequence[Column], findings: Findings) -> None:
+    """Say that signs such as * beside letters count as wrong, as two marks for one item do."""
+    counts = sum((column.spelt for column in items if column.kind == "letters"), Counter[str]())
+    marks = {w: n for w, n in counts.items() if not (is_no_answer(w) or w.lower() in MISSING_WORDS)}
+    marks = {word: times for word, times in marks.items() if not LETTERS.fullmatch(word)}
+    if marks and "missing" not in findings.stated:
+        reason = f"{_list_counts(marks)} is none of the options and counts as wrong."
+        undo = make_remedy("it is no answer:", {"missing": [*marks]})
+        note = TableFinding("missing", reason, (undo,), ("the items",), is_open=False)
+        findings.questions.append(note)
 
 
 def give_key() -> Remedy:
@@ -377,7 +423,10 @@ def _judge_numbers(
             for item, values in by_item.items()
         }
         try:
-            _find_lowest(clean, find_scale(clean, asked, fewest=2), findings)
+            scale = find_scale(clean, asked, fewest=2)
+            _find_lowest(clean, scale, findings)
+            if scale is not None:
+                _tell_unreached(scale, findings)
         except BadScale as doubt:
             findings.ask(doubt.field, doubt.reason, doubt.remedies, [*doubt.cells][:5])
             gone |= {value for values in doubt.cells.values() for value in values}
@@ -416,6 +465,28 @@ def _find_lowest(tally: Tally, scale: CategoryScale | None, findings: Findings) 
         )
 
 
+@rule("fresh/Physik 8a Punkte.csv")
+def _tell_unreached(scale: CategoryScale, findings: Findings) -> None:
+    """Count the highest step of an item also where nobody reached it, and say so.
+
+    Names tell points ("Task 3 (4 pt)"); items of a scale that begins at 1 have the same categories.
+    """
+    if "steps" in findings.stated or scale.is_binary:
+        return
+    named = {item: int(match[1]) for item in scale.steps if (match := _POINTS_OF.search(item))}
+    tops = Counter[str]()
+    for item, top in scale.steps.items() if scale.lowest == 1 else ():
+        tops[name_stem(item)] = max(top, tops[name_stem(item)])
+    most = named or {item: tops[name_stem(item)] for item in scale.steps if tops}
+    if any(scale.steps[item] > top for item, top in most.items()):
+        return
+    lacking = {item: top for item, top in most.items() if scale.steps[item] < top}
+    if lacking:
+        listed = ", ".join(f"{top + scale.lowest} in '{item}'" for item, top in lacking.items())
+        reason = f"Nobody has {listed}; it counts as a category all the same."
+        findings.note("steps", lacking, reason, [*lacking][:5])
+
+
 @rule("exports/half points.csv")
 def _list_points(tally: Tally, findings: Findings) -> None:
     """Propose points as categories: half points, or steps of five."""
@@ -435,7 +506,7 @@ def _list_points(tally: Tally, findings: Findings) -> None:
         lists.add(tuple(f"{step * number:g}" for number in range(max(highest, 1) + 1)))
     if "categories" not in findings.stated:
         reason = "Answers are points; every half point is a step where half points occur."
-        if unit > 1:
+        if unit * 2 != 1:
             reason = f"Answers are points, in steps of {unit}."
         findings.note("categories", sorted(map(list, lists), key=len), reason, ["the items"])
 

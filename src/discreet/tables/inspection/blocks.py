@@ -112,7 +112,7 @@ def find_blocks(items: Sequence[Column]) -> list[Block]:
         by_stem.setdefault(name_stem(column.name), []).append(column)
     series = [Block(tuple(columns)) for columns in by_stem.values() if len(columns) >= SERIES]
     if 2 * sum(len(block.columns) for block in series) <= len(items):
-        return [Block(tuple(items))] if items else []
+        return _part_texts(items) or ([Block(tuple(items))] if items else [])
     series.sort(key=lambda block: -len(block.columns))
     main, blocks = [series[0]], list[Block]()
     for block in series[1:]:
@@ -123,6 +123,20 @@ def find_blocks(items: Sequence[Column]) -> list[Block]:
     first = sorted((*inside, *(c for one in main for c in one.columns)), key=lambda c: c.number)
     alone = [Block((column,)) for column in rest if column not in inside]
     return [Block(tuple(first)), *blocks, *alone]
+
+
+@rule("fresh/GAD7_DATA_LABELS_2026-02-28_1140.csv")
+def _part_texts(items: Sequence[Column]) -> list[Block] | None:
+    """Return the columns as one block; texts that share no value with others as another."""
+    groups: list[tuple[set[str], list[Column]]] = []
+    for column in items:
+        words = {word.casefold() for word in column.words} if column.kind == "texts" else {""}
+        alike = [group for group in groups if group[0] & words]
+        joined = words.union(*(group[0] for group in alike))
+        together = [*(c for group in alike for c in group[1]), column]
+        groups = [group for group in groups if group not in alike] + [(joined, together)]
+    groups.sort(key=lambda group: -len(group[1]))
+    return [Block(tuple(sorted(columns, key=lambda c: c.number))) for _, columns in groups]
 
 
 @rule("kct.con", otherwise=False)

@@ -375,6 +375,14 @@ class ColumnRoles:
             return False
         return bool(choose_alike([column], [*self.items, column]))
 
+    @rule("fresh/ILIAS Test Statistik I.csv", otherwise=False)
+    def may_be_item(self, column: Column) -> bool:
+        """Say whether a column stands among the items with values of theirs, whatever its name."""
+        numbers = [item.number for item in self.items]
+        is_inside = bool(numbers) and numbers[0] < column.number < numbers[-1]
+        known = {value for item in self.items for value in item.core}
+        return is_inside and column.kind == "steps" and column.core <= known
+
     def _varies(self, column: Column) -> bool:
         """Say whether a column differs within a person, whose rows are joined."""
         if self._person is None:
@@ -446,7 +454,8 @@ def _find_age(column: Column, roles: ColumnRoles) -> Claim | None:
 
 @rule("Klausur Punkte.csv")
 def _find_total(column: Column, roles: ColumnRoles) -> Claim | None:
-    del roles
+    if roles.may_be_item(column):
+        return None
     words = {column.word, plain(column.name.split("/")[0])}
     is_named = bool(words & name_words("totals")) or column.name.strip() in ("%", "Σ", "∑", "Ø")
     is_total = is_named and (column.kind in _NUMERIC or column.is_points)

@@ -17,6 +17,7 @@ from typing import Any
 from discreet.choices import PlainDict
 from discreet.coding.reading import Reading
 from discreet.coding.remedies import TableFinding, make_remedy
+from discreet.coding.values import ANSWERS
 from discreet.errors import Remedy
 from discreet.tables.columns import LongPlan, plan_columns
 from discreet.tables.dataset import turn_rows
@@ -25,7 +26,15 @@ from discreet.tables.ids import is_rounded
 from discreet.tables.inspection.columns import FEW
 from discreet.tables.inspection.rows import CellGrid, Table
 from discreet.tables.inspection.rules import rule
-from discreet.tables.vocabulary import Column, bound_number, name_columns, name_words, plain
+from discreet.tables.vocabulary import (
+    RIGHT,
+    WRONG,
+    Column,
+    bound_number,
+    name_columns,
+    name_words,
+    plain,
+)
 
 #: Days and times that can be put in order.
 _TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?)?")
@@ -147,7 +156,8 @@ def _find_long_roles(columns: Sequence[Column], rows: int) -> PlainDict:
     """
     kinds = ("steps", "letters", "texts")
     scores = [c for c in columns if c.kind in kinds and 1 < len(c.words) <= FEW]
-    answers = sorted((c for c in scores if c.is_called("answer_names")), key=lambda c: len(c.words))
+    answers = [c for c in scores if c.is_called("answer_names") or _are_scores(c)]
+    answers.sort(key=lambda c: (not _are_scores(c), len(c.words)))
     beside = [c for c in columns if c.is_called("attempts", "raters", "parts")]
     names = [c for c in columns if 2 < len(c.words) <= rows / 3 and c not in answers]
     names = [c for c in names if not c.is_called("attempts", "raters")]
@@ -160,9 +170,18 @@ def _find_long_roles(columns: Sequence[Column], rows: int) -> PlainDict:
         others = [c.cells for c in beside if c not in (person, item)]
         cells = set(zip(person.cells, item.cells, *others, strict=True))
         every = len(person.words) * len(item.words)
-        if len(cells) > 0.95 * rows > 0.2 * every:
-            return {"person": person.name, "item": item.name, "response": answers[0].name}
+        varied = [
+            c for c in answers if len({*zip(item.cells, c.cells, strict=True)}) > len(item.words)
+        ]
+        if varied and len(cells) > 0.95 * rows > 0.2 * every:
+            return {"person": person.name, "item": item.name, "response": varied[0].name}
     return {}
+
+
+@rule("fresh/Geography kahoot raw.xlsx", otherwise=False)
+def _are_scores(column: Column) -> bool:
+    """Say whether a column says of every answer that it is right or wrong."""
+    return {word.casefold() for word in column.words} <= RIGHT | WRONG | {"0", "1", *ANSWERS}
 
 
 @rule("exports/lm eval output")

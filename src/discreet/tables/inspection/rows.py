@@ -324,7 +324,21 @@ def _are_parts(rows: Sequence[Row]) -> bool:
     is_above = sum(map(bool, upper)) > len(beside) > 0
     again = (row[n] == name for row in rows[2:] for n, name in names.items() if n < len(row))
     is_text = all(bound_number(name) is None for name in names.values())
-    return is_short and is_above and is_text and not any(again)
+    return is_short and is_above and ((is_text and not any(again)) or _are_counted(upper, lower))
+
+
+@rule("fresh/Year 5 sections.xlsx", otherwise=False)
+def _are_counted(upper: Row, lower: Row) -> bool:
+    """Say whether tasks are numbered from 1 on below each section, named above its first."""
+    counted = [(above, below) for above, below in zip(upper, lower, strict=False) if below]
+    firsts = [number for number, (above, _) in enumerate(counted) if above]
+    ends = [*firsts[1:], len(counted)]
+    runs = [
+        below
+        for start, end in zip(firsts, ends, strict=True)
+        for below in range(1, end - start + 1)
+    ]
+    return len(firsts) > 1 and [below for _, below in counted] == [*map(str, runs)]
 
 
 # -- rows below the names --------------------------------------------------------------------
