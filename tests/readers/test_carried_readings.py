@@ -13,6 +13,7 @@ from discreet import Responses, analysis, read_responses
 from discreet.coding.agreement import join_readings
 from discreet.coding.reading import Reading
 from discreet.errors import AssumedReading, BadResponses, BadUsage
+from discreet.items.tables import tabulate_categories
 from refusals import refused
 
 ITEMS = [f"A{number}" for number in range(1, 6)]
@@ -368,3 +369,43 @@ def test_columns_that_are_no_items_of_the_calibration_are_left_out_and_named(tmp
     few = table.rename(columns={f"Q{k}": f"X{k}" for k in range(1, 5)})
     with refused(BadResponses, "not_clear_refuse_questions"):
         discreet.score(few, estimate)  # most of its items are not there: ask
+
+
+@pytest.mark.filterwarnings("ignore::discreet.errors.AssumedReading")
+def test_person_scores_keep_how_their_answers_were_read(folder):
+    estimate = discreet.fit("first.csv", **REVERSED)
+    scores = discreet.score(write(TABLE.iloc[:20]), estimate)
+    assert scores.reading == estimate.reading
+    scores.save("scores.json")
+    assert discreet.load("scores.json") == scores
+
+
+@pytest.mark.filterwarnings("ignore::discreet.errors.AssumedReading")
+def test_reports_say_how_answers_were_read_and_show_categories_as_the_file_has_them(folder):
+    texts = TABLE.assign(**{one: TABLE[one].map(dict(enumerate("abcdef", 1))) for one in ITEMS})
+    for table, words, shown in (
+        (TABLE, REVERSED, [6, 5, 4, 3, 2, 1]),
+        (TABLE, MERGED, [1, "2+3", 4, 5, 6]),
+        (texts, {"reverse": ["A2"], "categories": [*"abcdef"]}, ["f", "e", "d", "c", "b", "a"]),
+    ):
+        item = (words.get("reverse") or ["A1"])[0]
+        write(table)
+        typed = ["--reverse", "A1"] if words is REVERSED else []
+        answers = read_responses("low.csv", person="id", **words)
+        check = analysis.check_model(answers)
+        rows = tabulate_categories(check.estimate, check.study).columns
+        own = [
+            code for name, code in zip(rows["item"], rows["category"], strict=True) if name == item
+        ]
+        assert own == shown
+        if typed:
+            assert type_line("fit", "low.csv", *typed, "--out", "out").code == 0
+            remarks = pd.read_csv("out/items.confidential.csv").set_index("item")["remarks"]
+            assert "reversed" in remarks["A1"]
+            assert "reversed" not in str(remarks["A2"])
+            assert type_line("result", "report", "out", "--tables", "markdown").code == 0
+            methods = (folder / "out" / "tables.confidential.md").read_text()
+            assert (
+                "The lowest category, 1, was taken off every answer. A1 was turned round."
+                in methods
+            )

@@ -12,7 +12,12 @@ import numpy as np
 from discreet import inspect_table, read_responses
 
 TABLES = Path(__file__).parent.parent / "data" / "tables"
-FOLDERS = {"": TABLES, "more": TABLES / "more", "exports": TABLES / "exports", "fresh": TABLES / "fresh"}
+FOLDERS = {
+    "": TABLES,
+    "more": TABLES / "more",
+    "exports": TABLES / "exports",
+    "fresh": TABLES / "fresh",
+}
 KEPT = TABLES / "kept"
 MOST_PRESSES = 5
 

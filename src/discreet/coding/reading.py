@@ -26,10 +26,19 @@ from discreet.choices import (
 )
 from discreet.coding.keys import Key, KeyFile, KeyLike, make_key
 from discreet.coding.remedies import Detected, TableFinding, refuse_questions
-from discreet.coding.steps import AskedSteps, CategoryScale, make_asked
-from discreet.coding.values import BAD, MISSING, Codes, ValueScoring, make_scoring, split_missing
+from discreet.coding.steps import AskedSteps, CategoryScale, make_asked, write_merge
+from discreet.coding.values import (
+    BAD,
+    EVERYWHERE,
+    MISSING,
+    Codes,
+    ValueScoring,
+    make_scoring,
+    split_missing,
+)
 from discreet.errors import BadUsage, Remedy, name_source
 from discreet.hints import suggest
+from discreet.text import name_some
 
 REPEATS: tuple[str, ...] = get_args(Repeats)
 
@@ -580,6 +589,55 @@ def join_words(words: PlainMapping) -> Reading:
     assumed = tuple(one for one in whole.assumed if one.option not in options)
     unclear = tuple(one for one in whole.unclear if not one.is_settled(options))
     return Reading(**{**whole.stated, **options}, assumed=assumed, unclear=unclear)
+
+
+def label_scores(reading: Reading, name: str, top: int) -> list[str]:
+    """Return what the file has for each score of an item: texts, codes, turned items by theirs.
+
+    Examples
+    --------
+    >>> label_scores(Reading(reverse="Q1", lowest=1, steps=3, merge={"Q1": "2+3"}), "Q1", 2)
+    ['5', '4', '2+3', '1']
+    """
+    asked, low = reading.asked, reading.lowest or 0
+    top = max(top, asked.steps.get(name, asked.steps.get(EVERYWHERE, 0)))
+    sets = [*asked.merge.get(EVERYWHERE, ()), *asked.merge.get(name, ())]
+    first = {value: own[0] for own in sets for value in own}
+    codes: dict[int, list[str]] = {}
+    for value in range(low, low + top + 1 + sum(len(own) - 1 for own in sets)):
+        codes.setdefault(first.get(value, value), []).append(str(value))
+    lists = asked.categories
+    fitting = lists if len(lists) == 1 else [one for one in lists if len(one) == top + 1]
+    labels = [*fitting[0]] if len(fitting) == 1 else ["+".join(own) for own in codes.values()]
+    return labels[::-1] if name in asked.reverse else labels
+
+
+def describe_reading(reading: Reading) -> list[str]:
+    """Say in sentences how values became answers.
+
+    Examples
+    --------
+    >>> describe_reading(Reading(missing=9, reverse="Q2", merge={"Q1": "2+3"}))[1:]
+    ['Q2 was turned round.', 'Categories of Q1 were merged (2+3).']
+    """
+    low, turned = reading.lowest or 0, reading.asked.reverse
+    codes = list(dict.fromkeys(code for own in reading.codes.values() for code in own))
+    was = "was" if len(turned) == 1 else "were"
+    by_item = write_merge(reading.merge).items()
+    merged = [f"{'all items' if item == EVERYWHERE else item} ({s})" for item, s in by_item]
+    orders = " or ".join(" < ".join(texts) for texts in reading.asked.categories)
+    said = {
+        f"Missing answers were coded {', '.join(codes)}.": codes,
+        f"The lowest category, {low}, was taken off every answer.": low,
+        f"Texts were read in this order: {orders}.": orders,
+        f"{name_some(turned)} {was} turned round.": turned,
+        f"Categories of {'; '.join(merged)} were merged.": merged,
+        f"Answers from {reading.at_least} on counted as right.": reading.at_least is not None,
+        "A 1 counted as wrong.": reading.one_means == "wrong",
+        "Blank cells counted as wrong.": reading.blank == "wrong",
+        "Answers were scored with a key.": bool(reading.right),
+    }
+    return [sentence for sentence, holds in said.items() if holds]
 
 
 #: A reading that states nothing.

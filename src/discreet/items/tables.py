@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.coding.reading import label_scores
 from discreet.items.curves import mark_disordered
 from discreet.items.cutoffs import list_bands
 from discreet.models.item_parameters import known_thresholds
@@ -100,11 +101,23 @@ def tabulate_categories(estimate: Estimate, study: Study) -> AnalysisTable | Non
     columns = study.categories.to_dict()
     if estimate.ladder.categories is not None and study.sampled is not None:
         columns |= _count_categories(estimate, estimate.ladder.categories, columns)
+    columns["category"] = _label_categories(estimate, columns)
     names = (
         *("item", "category", "answers", "share", "answers_without_extremes"),
         *("mean_ability", "expected_ability", "infit", "outfit"),
     )
     return make_table("categories", {name: columns[name] for name in names})
+
+
+def _label_categories(estimate: Estimate, columns: Mapping[str, list[Any]]) -> list[int | str]:
+    """Return the categories as the file has them: codes, of turned items theirs, or texts."""
+    reading, lowest = estimate.reading, estimate.ladder.lowest
+    if reading is None:
+        return columns["category"]
+    top = {item: own[-1] for item, own in zip(estimate.items, estimate.ladder.kept, strict=True)}
+    cells = zip(columns["item"], columns["category"], strict=True)
+    labels = [label_scores(reading, item, top[item])[code - lowest] for item, code in cells]
+    return [int(label) if label.removeprefix("-").isdecimal() else label for label in labels]
 
 
 def _count_categories(

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from discreet.answers.responses import Responses
 from discreet.answers.survey import SurveyDesign
 from discreet.choices import PlainDict, PlainMapping, ScoreMethod
+from discreet.coding.reading import Reading
 from discreet.counts.planes import AnswerStore
 from discreet.errors import LOG, BadUsage, FitWarning, WarningKind, warn_of_dropped
 from discreet.hints import check_choice_name
@@ -98,6 +99,8 @@ class PersonScores(Tabular):
     plausible
         Draws from each person's posterior, ``[person, draw]``, for statistics of groups: compute
         them from each draw, and take the mean. No columns where none were asked for.
+    reading
+        How values became answers, as of the calibration.
 
     Examples
     --------
@@ -121,6 +124,7 @@ class PersonScores(Tabular):
     regression: LatentRegression | None = None
     plausible: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     halves: HalvesTest | None = None
+    reading: Reading | None = None
     noun = "person"
     extreme: npt.NDArray[np.bool_] = field(init=False, repr=False)
 
@@ -252,6 +256,7 @@ def score(
         items=calibrated.items,
         warnings=(*warnings, *_doubt_errors(halves)),
         halves=halves,
+        reading=responses.reading,
         **measures,
     )
 

@@ -89,7 +89,8 @@ WORDS = {
 
 def remarks_on_items(estimate: Estimate, study: Study | None) -> list[list[str]]:
     """Say what is remarkable about each item, in few words; empty lists where nothing is."""
-    remarks: list[list[str]] = [[] for _ in estimate.items]
+    turned = () if estimate.reading is None else estimate.reading.asked.reverse
+    remarks = [["reversed"] if item in turned else [] for item in estimate.items]
     for index, status in enumerate(estimate.status):
         if status in WORDS:
             extreme = status in (Status.ALWAYS_RIGHT, Status.ALWAYS_WRONG)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet import __version__
+from discreet.coding.reading import describe_reading
 from discreet.errors import MissingExtra
 from discreet.items.study import Study
 from discreet.models.methods import METHOD_WORDS, OTHER_WORDS
@@ -317,6 +318,7 @@ def write_methods(test: Diagnosis, about: str = "") -> str:
     is_weighted = test.study is not None and test.study.is_weighted
     sentences = [
         _describe_data(estimate),
+        *([] if estimate.reading is None else describe_reading(estimate.reading)),
         f"{words_for(estimate).model} were estimated by "
         f"{words.how.format(name=estimate.method)}, with discreet {__version__}; they are in "
         f"logits{'' if about else _describe_scale(estimate)}.",

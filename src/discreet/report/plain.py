@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet.answers.choices import Choices
 from discreet.answers.responses import Responses
-from discreet.coding.reading import Reading
+from discreet.coding.reading import Reading, label_scores
 from discreet.types import Int8Array
 
 #: Persons whose answers are counted at a time.
@@ -109,17 +109,6 @@ def _count_choices(choices: Choices | None) -> dict[str, tuple[AnswerBar, ...]]:
         )
         for n, name in enumerate(choices.items)
     }
-
-
-def label_scores(reading: Reading, name: str, top: int) -> list[str]:
-    """Return what the file has for each score of an item: texts, codes, turned items by theirs."""
-    turned = name in (reading.reverse or ())
-    texts = [one for one in reading.categories or () if len(one) == top + 1]
-    if len(texts) == 1 and not reading.merge:
-        return [*reversed(texts[0])] if turned else [*texts[0]]
-    lowest = 0 if reading.merge else int(reading.stated.get("lowest") or 0)
-    codes = [str(lowest + value) for value in range(top + 1)]
-    return codes[::-1] if turned and not reading.merge else codes
 
 
 def find_unit(reading: Reading, name: str, top: int) -> float:

@@ -20,19 +20,8 @@ from discreet.errors import BadResponses, BadUsage
 
 _PERSON = frozenset({"person", "id", "subject", "user", "student"})
 _ITEM = frozenset({"item", "question", "problem"})
-_RESPONSE = frozenset(
-    {
-        "response",
-        "resp",
-        "correct",
-        "score",
-        "answer",
-        "is_correct",
-        "is_right",
-        "outcome",
-        "graded",
-    }
-)
+_RESPONSE = frozenset({"response", "resp", "correct", "score", "answer", "outcome", "graded"})
+_RESPONSE |= {"is_correct", "is_right"}
 _RATER = frozenset({"rater", "raters", "rated_by", "grader", "judge"})
 #: Why a release of ratings is refused.
 RATED = (

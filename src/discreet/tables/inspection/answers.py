@@ -471,7 +471,7 @@ def _tell_unreached(scale: CategoryScale, findings: Findings) -> None:
 
     Names tell points ("Task 3 (4 pt)"); items of a scale that begins at 1 have the same categories.
     """
-    if "steps" in findings.stated or scale.is_binary:
+    if findings.stated.keys() & {"steps", "lowest", "model"} or scale.is_binary:
         return
     named = {item: int(match[1]) for item in scale.steps if (match := _POINTS_OF.search(item))}
     tops = Counter[str]()
