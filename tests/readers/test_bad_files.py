@@ -94,7 +94,7 @@ def test_all_readers_agree_on_the_spellings_that_are_answers(tmp_path, word):
 def test_numbers_of_json_are_not_rounded_to_an_answer(tmp_path, number):
     file = tmp_path / "answers.jsonl"
     file.write_text('{"person": 7.0, "item": "x", "response": ' + number + "}\n")
-    with refused(BadResponses, "bad_answer", value=number):
+    with refused(BadResponses, "bad_answer", value=repr(number)):
         read_responses(file)
     file.write_text('{"person": 7.0, "item": "x", "response": 1.0}\n')
     assert read_responses(file).persons.tolist() == ["7"]

@@ -356,7 +356,7 @@ def test_json_lines_are_read_in_three_forms(write, lines):
         (
             '{"id": 1, "q1": 1}\n\n{"id": 2, "q1": 3}\n',
             "bad_answer",
-            {"where": "a.jsonl, line 3", "column": "q1", "value": "3"},
+            {"where": "a.jsonl, line 3", "column": "q1", "value": "'3'"},
         ),
         (
             '{"person": "a", "item": "x", "response": 1}\n{"person": "a", "item": "y"}\n',
@@ -370,8 +370,8 @@ def test_json_lines_are_read_in_three_forms(write, lines):
         ),
         (
             '{"subject_id": "a", "responses": {"x": 1}}\n{"subject_id": "", "responses": {}}\n',
-            "line_person_id_missing",
-            {"path": "a.jsonl", "line": "2"},
+            "column_id_missing_without",
+            {"row": "a.jsonl, line 2", "name": "subject_id", "role": "person"},
         ),
         (
             '{"responses": {"x": 1}}\n',

@@ -430,6 +430,7 @@ class TrimmedSource:
 
     def __init__(self, source: Source, reading: Reading) -> None:
         self._source, self.name, self.names = source, source.name, source.names
+        self.detect = source.detect
         self._rows = reading.rows_aside
         self._kept: list[int] | None = None
 
@@ -453,10 +454,6 @@ class TrimmedSource:
                 self._kept += (before + np.flatnonzero(keeps)).tolist()
                 before += len(keeps)
         return self._source.place(self._kept[row])
-
-    def detect(self, columns: Sequence[int], *, has_ids: bool) -> tuple[Detected, ...]:
-        """Return what the source itself detected."""
-        return self._source.detect(columns, has_ids=has_ids)
 
 
 def _keep(column: pa.Array, keeps: BoolArray) -> Any:

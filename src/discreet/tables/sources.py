@@ -267,8 +267,6 @@ class DelimitedSource:
 
     def place(self, row: int) -> str:
         """Return file and line of a row, counted as an editor counts lines."""
-        if not self._skips_short and self._lines_are_rows():
-            return f"{self.path}, line {self._header_lines + 1 + row}"
         skip_empty = len(self.names) > 1
         records = self._records()
         rows = (
@@ -281,19 +279,6 @@ class DelimitedSource:
 
     def _is_skipped(self, fields: Sequence[str]) -> bool:
         return self._skips_short and len(fields) < len(self.names)
-
-    def _lines_are_rows(self) -> bool:
-        """Say whether every line after the header is one row: no quotes, no empty lines."""
-        if self._encoding == "utf-16":
-            return False
-        with open_bytes(self.path) as stream:
-            last = b"\n"
-            while chunk := stream.read(1 << 22):
-                text = (last + chunk).replace(b"\r\n", b"\n")
-                if b'"' in text or b"\n\n" in text or b"\r" in text[:-1]:
-                    return False
-                last = chunk[-2:]
-        return True
 
     def _records(self, end: Sequence[str] = ()) -> Iterator[tuple[list[str], int]]:
         """Yield the fields of each record after the header and the line it begins on."""
@@ -637,11 +622,12 @@ STORED: Mapping[str, tuple[str, Callable[[Path], Any]]] = {
 }
 
 
-class AddedColumns(DeclaredSource):
+class AddedColumns:
     """A source with columns that are the same in every row: its sheet, or parts of its path."""
 
     def __init__(self, source: Any, added: Mapping[str, str | None]) -> None:
         self._source, self.name = source, source.name
+        self.place, self.detect = source.place, source.detect
         self.added = {key: word for key, word in added.items() if key not in source.names}
         self.names = [*source.names, *self.added]
 
@@ -660,14 +646,6 @@ class AddedColumns(DeclaredSource):
                 else pa.array([words[number - width]] * len(batch[0]), pa.string())
                 for number in columns
             ]
-
-    def place(self, row: int) -> str:
-        """Say where a row is in the source."""
-        return str(self._source.place(row))
-
-    def detect(self, columns: Sequence[int], *, has_ids: bool) -> tuple[Detected, ...]:
-        """Return what the source itself detected."""
-        return tuple(self._source.detect(columns, has_ids=has_ids))
 
 
 def _unpack(path: Path) -> Any:

@@ -19,6 +19,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +29,7 @@ import pyarrow as pa
 from discreet.choices import PlainDict, PlainMapping
 from discreet.coding.reading import Reading
 from discreet.coding.remedies import Detected, make_remedy
-from discreet.coding.values import BAD, MISSING_WORDS, score_value, spell
+from discreet.coding.values import spell
 from discreet.errors import BadResponses, Remedy
 from discreet.names import are_numbers, name_id, restore_ids, spell_path
 from discreet.tables.columns import LongPlan, find_role_names, list_column_names, plan_columns
@@ -66,7 +67,7 @@ class JsonLinesSource(DeclaredSource):
         first = next((record for _, record in read_records(path, None)), {})
         self._shape = _Shape(path, first, reading)
         person, item, answer = self._shape.keys
-        self.names = [person or "person", item or "item", answer or "responses", *reading.facts]
+        self.names = [person or "person", item or "item", answer or "", *reading.facts]
         last = 3 + len(reading.group)
         order = tuple(range(last, len(self.names)))
         self.plan = LongPlan(0, 1, 2, tuple(range(3, last)), order)
@@ -241,15 +242,12 @@ class _Batch:
     """Answers of some records, as texts, until they are handed over.
 
     A record without an answer becomes a row with a missing one, so that its person counts. The
-    row needs an item: the first of the file, for which it waits if need be.
+    row needs an item: the first of the file.
     """
 
     def __init__(self, path: Path, shape: _Shape, reading: Reading) -> None:
         self._path, self._shape, self._reading = path, shape, reading
-        self._known: dict[tuple[str, str | None], int] = {}
         self._records = 0
-        self._first_item: str | None = None
-        self._waiting: list[tuple[int, str | None, list[str | None]]] = []
         self.rows: list[tuple[Any, ...]] = []
         """Line, person, item, answer, groups and what gives an order."""
 
@@ -266,15 +264,12 @@ class _Batch:
                         f"{self._path}, line {line}: the record has no '{key}', which the first "
                         "record has. Add it (null where there is no answer) or remove the line."
                     )
-            pairs = [(self._id(line, record, item_key), answer_key, record[answer_key])]
+            pairs = [(self._id(line, record, item_key), record[answer_key])]
         else:
-            pairs = [(key, key, value) for key, value in self._find_answers(line, record)]
+            pairs = self._find_answers(line, record)
         self._shape.check(line, record)
-        if not pairs:
-            self._take_silent(line, person, groups)
-        for item, key, value in pairs:
-            self._check(line, item, key, value)
-            self._append(line, person, item, _text(value), groups)
+        for item, value in pairs or self._stand_in:
+            self.rows.append((line, person, item, _text(value), *groups))
 
     def _id(self, line: int, record: Record, key: str) -> str | None:
         value = record.get(key)
@@ -287,18 +282,13 @@ class _Batch:
             return _whole(value)
         return name_id(value) if isinstance(value, int) else _text(value)
 
-    def _take_silent(self, line: int, person: str | None, groups: list[str | None]) -> None:
-        if person is None or person.strip().lower() in MISSING_WORDS:
-            raise BadResponses(
-                f"{self._path}, line {line}: the person id is missing. Fill it in, or remove the "
-                "line."
-            )
-        if self._first_item is None:
-            self._waiting.append((line, person, groups))
-        else:
-            self._append(line, person, self._first_item, None, groups)
+    @cached_property
+    def _stand_in(self) -> list[tuple[str | None, Any]]:
+        """The first item of the file, without an answer."""
+        listed = (self._find_answers(*one)[:1] for one in read_records(self._path, None))
+        return [(item, None) for pairs in islice(filter(None, listed), 1) for item, _ in pairs]
 
-    def _find_answers(self, line: int, record: Record) -> list[tuple[str, Any]]:
+    def _find_answers(self, line: int, record: Record) -> list[tuple[str | None, Any]]:
         answers, apart = record, {self._shape.keys[0], *self._reading.ignore, *self._reading.facts}
         if self._shape.nested:
             answers, apart = record.get("responses"), set()  # type: ignore[assignment]
@@ -312,38 +302,6 @@ class _Batch:
             for item, answer in answers.items()
             if item not in apart and not self._reading.ignores(item)
         ]
-
-    def _check(self, line: int, item: str | None, key: str, value: object) -> None:
-        text = _text(value)
-        item_and_word = (item or "" if self._reading.by_item else "", text)
-        if text is None or item_and_word in self._known or self._reading.looking:
-            return
-        if self._reading.ignores(item or ""):
-            return
-        scoring = self._reading.scoring_of(item or "")
-        self._known[item_and_word] = score_value(text, scoring)
-        if self._known[item_and_word] == BAD:
-            from discreet.tables.inspection.refusals import RefusedCell, refuse_answer
-            from discreet.tables.vocabulary import Column
-
-            words = Column(0, key, [word for _, word in self._known])
-            bad_cell = RefusedCell(
-                f"{self._path}, line {line}", key, value, key, (words,),
-                is_wide=self._shape.keys[1] is None, has_person=self._shape.keys[0] is not None,
-                is_forgotten=bool(item and self._reading.right), is_counted=False,
-            )  # fmt: skip
-            raise refuse_answer(bad_cell, scoring)
-
-    def _append(
-        self, line: int, person: str | None, item: str | None, answer: str | None,
-        groups: list[str | None],
-    ) -> None:  # fmt: skip
-        if self._first_item is None and item is not None:
-            self._first_item = item
-            self.rows += [
-                (line, person, item, None, *facts) for line, person, facts in self._waiting
-            ]
-        self.rows.append((line, person, item, answer, *groups))
 
 
 def _text(value: object) -> str | None:

@@ -27,7 +27,6 @@ from discreet.tables.cells import code_column, read_integers
 from discreet.tables.columns import LongPlan
 from discreet.tables.findings import Findings
 from discreet.tables.ids import encode_ids
-from discreet.tables.inspection.blocks import name_stem
 from discreet.tables.inspection.rules import rule
 from discreet.tables.opener import Source, plan_source
 from discreet.tables.vocabulary import (
@@ -467,22 +466,14 @@ def _find_lowest(tally: Tally, scale: CategoryScale | None, findings: Findings) 
 
 @rule("fresh/Physik 8a Punkte.csv")
 def _tell_unreached(scale: CategoryScale, findings: Findings) -> None:
-    """Count the highest step of an item also where nobody reached it, and say so.
-
-    Names tell points ("Task 3 (4 pt)"); items of a scale that begins at 1 have the same categories.
-    """
-    if findings.stated.keys() & {"steps", "lowest", "model"} or scale.is_binary:
-        return
+    """Count points that a name tells and nobody reached, and say so: "Task 3 (4 pt)"."""
     named = {item: int(match[1]) for item in scale.steps if (match := _POINTS_OF.search(item))}
-    tops = Counter[str]()
-    for item, top in scale.steps.items() if scale.lowest == 1 else ():
-        tops[name_stem(item)] = max(top, tops[name_stem(item)])
-    most = named or {item: tops[name_stem(item)] for item in scale.steps if tops}
-    if any(scale.steps[item] > top for item, top in most.items()):
+    is_known = findings.stated.keys() & {"steps", "lowest", "model"} or scale.lowest
+    if is_known or any(scale.steps[item] > top for item, top in named.items()):
         return
-    lacking = {item: top for item, top in most.items() if scale.steps[item] < top}
+    lacking = {item: top for item, top in named.items() if scale.steps[item] < top}
     if lacking:
-        listed = ", ".join(f"{top + scale.lowest} in '{item}'" for item, top in lacking.items())
+        listed = ", ".join(f"{top} in '{item}'" for item, top in lacking.items())
         reason = f"Nobody has {listed}; it counts as a category all the same."
         findings.note("steps", lacking, reason, [*lacking][:5])
 

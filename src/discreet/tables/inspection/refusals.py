@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.choices import PlainMapping
-from discreet.coding.reading import Reading
+from discreet.coding.reading import PLAIN, Reading
 from discreet.coding.remedies import join_remedies, make_remedy
 from discreet.coding.steps import (
     GAP,
@@ -102,14 +102,8 @@ class RefusedCell:
         Whether the column was taken for an item, so that it may not be one.
     has_person
         Whether another column names the persons.
-    is_forgotten
-        Whether a key names other items but not this one.
-    is_listed
-        Whether a public list says which categories the item has.
-    is_kept
-        Whether somebody said that the column is an item.
-    is_counted
-        Whether the columns hold every answer, or only each value once.
+    reading
+        What the user said.
     """
 
     where: str
@@ -119,10 +113,12 @@ class RefusedCell:
     columns: tuple[Column, ...] = ()
     is_wide: bool = False
     has_person: bool = True
-    is_forgotten: bool = False
-    is_listed: bool = False
-    is_kept: bool = False
-    is_counted: bool = True
+    reading: Reading = PLAIN
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether a public list says which categories the item has."""
+        return bool(self.reading.listed)
 
     @property
     def answers(self) -> Column:
@@ -139,7 +135,7 @@ class RefusedCell:
     def share(self) -> str:
         """How often the value occurs, in words; empty where nobody counted."""
         times, total = self.everywhere[spell(self.value)], sum(self.everywhere.values())
-        return f" ({times:,} of {total:,} answers looked at)" if times and self.is_counted else ""
+        return f" ({times:,} of {total:,} answers looked at)" if times else ""
 
     def tell(self) -> str:
         """Say what stands in the cell, and where that is."""
@@ -160,7 +156,8 @@ def refuse_long(
     values
         The codes of the answers.
     column, items, name
-        What stood there, to which items (a dictionary), and the column's name.
+        What stood there, to which items (a dictionary), and the column's name; "" where each item
+        has one, as in wide records.
     reading
         What the user said.
     locate
@@ -171,11 +168,8 @@ def refuse_long(
     for listed, cell in zip(*_list_cells([items, column], row), strict=True):
         by_item.setdefault(str(listed), []).append(cell)
     columns = tuple(Column(n, *entry) for n, entry in enumerate(by_item.items()))
-    value, is_listed = column[row].as_py(), bool(reading.listed)
-    cell = RefusedCell(
-        locate(row), name, value, item, columns,
-        is_forgotten=bool(reading.right), is_listed=is_listed,
-    )  # fmt: skip
+    place, value = locate(row), column[row].as_py()
+    cell = RefusedCell(place, name or item, value, item, columns, is_wide=not name, reading=reading)
     return refuse_answer(cell, reading.scoring_of(item))
 
 
@@ -203,8 +197,7 @@ def refuse_wide(
     looked_at = tuple(Column(n, *entry) for n, entry in enumerate(cells))
     cell = RefusedCell(
         location, items[number], columns[number][row].as_py(), items[number], looked_at,
-        is_wide=True, has_person=has_person, is_forgotten=bool(reading.right),
-        is_listed=bool(reading.listed), is_kept=items[number] in reading.keep,
+        is_wide=True, has_person=has_person, reading=reading,
     )  # fmt: skip
     return refuse_answer(cell, reading.scoring_of(items[number]))
 
@@ -248,7 +241,8 @@ def advise_listed() -> Iterator[None]:
         yield
     except UnlistedValue as refusal:
         columns = tuple(Column(0, *counts) for counts in refusal.tally.items())
-        cell = RefusedCell("", refusal.item, refusal.value, refusal.item, columns, is_listed=True)
+        listed = Reading(listed=frozenset({refusal.item}))
+        cell = RefusedCell("", refusal.item, refusal.value, refusal.item, columns, reading=listed)
         remedies = list_scale_remedies(cell, refusal.codes)
         words = f"{refusal.reason} {join_remedies(remedies)}"
         raise BadResponses(words).offering(*remedies) from None
@@ -295,9 +289,9 @@ def _find_lowest(cell: RefusedCell, low: int, high: int) -> int | None:
 def _advise(cell: RefusedCell) -> list[Remedy]:
     """Return what to do, the likeliest first."""
     number = as_number(cell.value)
-    if cell.is_kept:
+    if cell.item in cell.reading.keep:
         return [*_leave_out(cell), Remedy("correct the cell")]
-    if cell.is_forgotten:
+    if cell.reading.right:
         words = f"the key has no right answer for item '{cell.item}': add it to the key"
         return [Remedy(words, asks="key"), *_leave_out(cell), _correct(cell)]
     if cell.is_listed and number is not None:
