@@ -409,3 +409,16 @@ def test_reports_say_how_answers_were_read_and_show_categories_as_the_file_has_t
                 "The lowest category, 1, was taken off every answer. A1 was turned round."
                 in methods
             )
+
+
+@pytest.mark.filterwarnings("ignore::discreet.errors.AssumedReading")
+def test_persons_without_ids_are_rows_counted_from_one_in_every_file(folder):
+    USED.iloc[:40].to_csv("rows.csv", index=False)
+    assert type_line("fit", "rows.csv", "--reverse", "A1", "--out", "out").code == 0
+    scored = type_line("score", "rows.csv", "--with", "out", "--json").document["persons"]
+    rows = [str(row) for row in range(1, 41)]
+    assert [one["person"] for one in scored] == rows
+    for table in ("persons", "unexpected"):
+        listed = pd.read_csv(f"out/{table}.confidential.csv", dtype=str)["person"]
+        assert {*listed} <= {*rows}
+    assert pd.read_csv("out/persons.confidential.csv", dtype=str)["person"].tolist() == rows

@@ -152,7 +152,11 @@ class Responses(Answers):
         """Return other answers of the same persons."""
         parts = ("items", "store", "groups", "choices", "reading", "detected", "sample", "routing")
         kept_parts = {name: getattr(self, name) for name in parts if name not in changes}
-        return Responses(persons=self._persons, **kept_parts, **changes)
+        return Responses(**{"persons": self._persons, **kept_parts, **changes})
+
+    def number_rows(self) -> Responses:
+        """Return the same answers; persons without ids are rows, as people count them from 1."""
+        return self if self.has_ids else self._derive(persons=range(1, self.n_persons + 1))
 
     # -- made from ---------------------------------------------------------------------------
 

@@ -361,7 +361,7 @@ def open_answers(
     if not goes_out_of_core(source, limits, plan):
         answers = _read_planned(source, plan)
         with working(label):
-            yield answers
+            yield answers.number_rows() if settle is None else answers
         return
     from discreet.readers.streamed import open_stream
 
@@ -384,8 +384,11 @@ def name_answers(source: str) -> str:
 
 
 def read_answers(source: str, reading: ReadingOptions, like: Any = None) -> Responses:
-    """Return the answers in a file, a database or of a query, read as those of a calibration."""
-    return _read_planned(source, decide_plan(source, reading, like))
+    """Return the answers in a file, a database or of a query, read as those of a calibration.
+
+    Persons without ids are rows, counted from 1, in every table that is printed or written.
+    """
+    return _read_planned(source, decide_plan(source, reading, like)).number_rows()
 
 
 def read_weighted(
