@@ -149,6 +149,8 @@ _DATE = re.compile(
 LETTERS = re.compile(r"[A-Ha-h]([,;/+& ]*[A-Ha-h])*")
 _CODE = re.compile(r"-[0-9]+|[79]{1,4}|8{1,4}|9[0-9]|7[0-9]|99[0-9]|999[0-9]")
 _PERCENT = re.compile(r"-?[\d.,]+ ?%")
+#: Points have at most two decimals.
+_LEAST_POINTS = Decimal("0.01")
 #: Different percentages up to which they are points of a question.
 _MOST_SHARES = 5
 #: Share of a column's cells that must be of one kind.
@@ -209,7 +211,8 @@ def find_unit(points: Collection[Decimal]) -> Decimal:
         return Decimal(1)
     if any(n % 1 for n in doubled):
         least = min(n for n in points if n > 0)
-        return Decimal(1) if any(n % least for n in points) else least
+        is_odd = least < _LEAST_POINTS or any(n % least or n % _LEAST_POINTS for n in points)
+        return Decimal(1) if is_odd else least
     common = gcd(*map(int, doubled)) or 2
     return Decimal(1 if common % 2 else common) / 2
 
