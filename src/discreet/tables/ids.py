@@ -63,7 +63,8 @@ class BadIds(Exception):
 def plain_column(column: pa.Array) -> pa.Array:
     """Return a column without its dictionary, which may hold ids that no row uses."""
     if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
+        # Putting one chunk together would copy it.
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     if pa.types.is_dictionary(column.type):
         words = column.dictionary
         if pa.types.is_string_view(words.type):  # of polars; they cannot be taken from
