@@ -102,7 +102,7 @@ def test_a_key_that_is_published_is_found(tmp_path, monkeypatch):
     def leak(public, words):
         return {"person": "pupil", "key": {"q1": ["zebra"]}}
 
-    monkeypatch.setattr(delivery, "describe_reading", leak)
+    monkeypatch.setattr(delivery, "record_reading", leak)
     publish(write_chosen(tmp_path), tmp_path / "out", key=KEY, person="pupil")
     assert find_key(tmp_path / "out") == {"privacy.json"}
     with refused(BadResponses, "not_whole_release_bundle") as caught:

@@ -31,6 +31,7 @@ def count_comparisons(data: object, **reading: Unpack[ComparisonWords]) -> Compa
 
     Examples
     --------
+    >>> from discreet import Comparisons
     >>> votes = Comparisons.from_codes(judge=[0, 1], winner=[0, 0], loser=[1, 1], items=["a", "b"])
     >>> count_comparisons(votes).wins.tolist()
     [[0, 2], [0, 0]]
@@ -75,6 +76,7 @@ def rank_comparisons(
 
     Examples
     --------
+    >>> from discreet import Comparisons
     >>> votes = Comparisons.from_codes(
     ...     judge=[0, 1, 2, 3], winner=[0, 0, 0, 1], loser=[1, 1, 1, 0], items=["ash", "elm"]
     ... )

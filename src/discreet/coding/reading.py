@@ -618,7 +618,7 @@ def describe_reading(reading: Reading) -> list[str]:
     Examples
     --------
     >>> describe_reading(Reading(missing=9, reverse="Q2", merge={"Q1": "2+3"}))[1:]
-    ['Q2 was turned round.', 'Categories of Q1 were merged (2+3).']
+    ['Q2 was turned round.', 'Categories of Q1 (2+3) were merged.']
     """
     low, turned = reading.lowest or 0, reading.asked.reverse
     codes = list(dict.fromkeys(code for own in reading.codes.values() for code in own))

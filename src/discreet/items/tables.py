@@ -58,7 +58,7 @@ MEASURED = (
 _TEXTS = tomllib.loads(Path(__file__).with_name("tables.toml").read_text("utf-8"))
 
 
-def make_table(
+def make_shown_table(
     name: str, columns: Columns, *, kind: str = "", **facts: str | float
 ) -> AnalysisTable:
     """Return a table with its texts, those of its kind where it has some."""
@@ -79,7 +79,7 @@ def tabulate_items(
         columns |= {} if study.limits is None else list_bands(study.limits)
     if remarks is not None:
         columns["remarks"] = [", ".join(texts) for texts in remarks]
-    return make_table("items", columns, kind="-steps" * estimate.has_steps)
+    return make_shown_table("items", columns, kind="-steps" * estimate.has_steps)
 
 
 def tabulate_thresholds(estimate: Estimate) -> AnalysisTable | None:
@@ -91,7 +91,7 @@ def tabulate_thresholds(estimate: Estimate) -> AnalysisTable | None:
                                                              strict=True)}  # fmt: skip
     rows = zip(columns["item"], columns["step"], strict=True)
     columns["order"] = ["wrong order" if falls[item][step - 1] else "" for item, step in rows]
-    return make_table("thresholds", columns)
+    return make_shown_table("thresholds", columns)
 
 
 def tabulate_categories(estimate: Estimate, study: Study) -> AnalysisTable | None:
@@ -106,7 +106,7 @@ def tabulate_categories(estimate: Estimate, study: Study) -> AnalysisTable | Non
         *("item", "category", "answers", "share", "answers_without_extremes"),
         *("mean_ability", "expected_ability", "infit", "outfit"),
     )
-    return make_table("categories", {name: columns[name] for name in names})
+    return make_shown_table("categories", {name: columns[name] for name in names})
 
 
 def _label_categories(estimate: Estimate, columns: Mapping[str, list[Any]]) -> list[int | str]:
@@ -143,7 +143,7 @@ def tabulate_raw_scores(estimate: Estimate) -> AnalysisTable | None:
     if estimate.estimated.sum() > MOST_SCORED:
         return None
     columns = tabulate_scores(estimate).to_dict()
-    return make_table("raw_scores", columns, range=_say_range(estimate, columns["score"]))
+    return make_shown_table("raw_scores", columns, range=_say_range(estimate, columns["score"]))
 
 
 def _say_range(estimate: Estimate, scores: Sequence[int]) -> str:
@@ -193,7 +193,7 @@ def tabulate_persons(
         "flag": flags,
     }
     name = "persons_sample" if sampled else "persons"
-    return make_table(name, columns, measured=MEASURED[has_steps])
+    return make_shown_table(name, columns, measured=MEASURED[has_steps])
 
 
 def tabulate_misfits(persons: AnalysisTable, *, has_steps: bool) -> AnalysisTable | None:
@@ -210,12 +210,12 @@ def tabulate_misfits(persons: AnalysisTable, *, has_steps: bool) -> AnalysisTabl
     names = [name for name in ("person", "ability", "se", "score", "answered", *fit)
              if name in columns]  # fmt: skip
     shown = {name: [columns[name][i] for i in listed] for name in names}
-    return make_table("misfits", shown, kind="-steps" * has_steps)
+    return make_shown_table("misfits", shown, kind="-steps" * has_steps)
 
 
 def tabulate_unexpected(answers: UnexpectedAnswers) -> AnalysisTable:
     """Return the least expected answers."""
-    return make_table("unexpected", answers.to_dict())
+    return make_shown_table("unexpected", answers.to_dict())
 
 
 def tabulate_differences(differences: Mapping[str, DifTable]) -> AnalysisTable | None:
@@ -226,13 +226,13 @@ def tabulate_differences(differences: Mapping[str, DifTable]) -> AnalysisTable |
     for group, table in differences.items():
         part = table.to_dict()
         parts.append({"item": part.pop("item"), "group": [group] * len(table.item), **part})
-    return make_table("groups", _join_columns(parts))
+    return make_shown_table("groups", _join_columns(parts))
 
 
 def tabulate_curves(curves: Mapping[str, GroupCurves]) -> AnalysisTable | None:
     """Return the tests whether what groups differ by depends on ability."""
     parts = [{**one.to_dict(), "group": [name] * len(one.item)} for name, one in curves.items()]
-    return make_table("group_curves", _join_columns(parts)) if parts else None
+    return make_shown_table("group_curves", _join_columns(parts)) if parts else None
 
 
 def _join_columns(parts: Sequence[Columns]) -> Columns:
@@ -247,7 +247,7 @@ def tabulate_pairs(residuals: ResidualCorrelations, cutoffs: FitCutoffs | None) 
         pairs = zip(columns["item"], columns["other"], strict=True)
         columns["limit"] = [float(cutoffs.q3[row_of[a], row_of[b]]) for a, b in pairs]
     columns = {name: values[:MOST_PAIRS] for name, values in columns.items()}
-    return make_table("pairs", columns, mean=residuals.mean)
+    return make_shown_table("pairs", columns, mean=residuals.mean)
 
 
 def list_study_tables(estimate: Estimate, study: Study) -> Iterator[AnalysisTable]:
@@ -270,7 +270,7 @@ def list_study_tables(estimate: Estimate, study: Study) -> Iterator[AnalysisTabl
         ("contrast", components and components.contrast),
     ):
         if result is not None:
-            yield make_table(name, result.to_dict())
+            yield make_shown_table(name, result.to_dict())
     yield _tabulate_reliability(study)
     yield from _list_score_tables(study)
 
@@ -278,7 +278,7 @@ def list_study_tables(estimate: Estimate, study: Study) -> Iterator[AnalysisTabl
 def _tabulate_reliability(study: Study) -> AnalysisTable:
     rows = [one.to_dict() for one in (study.reliability, study.item_reliability)]
     numbers = {name: [row[name] for row in rows] for name in rows[0]}
-    return make_table("reliability", {"of": ["persons", "items"], **numbers})
+    return make_shown_table("reliability", {"of": ["persons", "items"], **numbers})
 
 
 def _list_score_tables(study: Study) -> Iterator[AnalysisTable]:
@@ -295,7 +295,7 @@ def _list_score_tables(study: Study) -> Iterator[AnalysisTable]:
     for name, test in (("andersen", andersen), ("wald", study.wald)):
         if test is not None:
             columns = _add_left_out(test.to_dict(), andersen.excluded)
-            yield make_table(name, columns, which=which)
+            yield make_shown_table(name, columns, which=which)
 
 
 def _add_left_out(columns: Mapping[str, list[object]], items: Sequence[str]) -> Columns:

@@ -64,7 +64,7 @@ from discreet.publishing.bundle import (
     bundle_files,
     describe_release,
 )
-from discreet.publishing.spec import ReleaseSpec, Words, describe_reading, restrict_reading
+from discreet.publishing.spec import ReleaseSpec, Words, record_reading, restrict_reading
 from discreet.readers.comparisons import open_comparisons
 from discreet.readers.opening import opened, plan_words
 from discreet.resources import secure_memory, take_buffers
@@ -295,7 +295,7 @@ def _describe_data(source: DataSource, spec: ReleaseSpec, data: Contributions) -
     """Return what a release says of its data: how it was read, and what stands for a person."""
     is_read = isinstance(source.data, Answers | Comparisons)
     words = source.words if is_read else spec.reading
-    reading = None if words is None else describe_reading(spec.public, words)
+    reading = None if words is None else record_reading(spec.public, words)
     is_vote = isinstance(data, Comparisons) and data.unit == "vote"
     person_is = "vote" if is_vote else "id" if data.has_ids else "row"
     return {"reading": reading, "person_is": person_is}

@@ -54,10 +54,10 @@ from discreet.publishing.spec import (
     Items,
     ReleaseSpec,
     Words,
-    describe_reading,
     make_budget,
     make_spec,
     read_request,
+    record_reading,
     word_means,
 )
 from discreet.readers.comparisons import ComparisonWords
@@ -600,7 +600,7 @@ def preview_release(spec: ReleaseSpec, book: Ledger | None, people: int) -> Prev
     is_counted = spec.budget.neighbours is Neighbours.REPLACE_ONE
     public, identity = replace(spec.public, persons=people if is_counted else None), spec.identity
     source, population = ExactNoise().source, identity.population
-    reading = describe_reading(public, spec.reading)
+    reading = record_reading(public, spec.reading)
     person_is = "id" if reading.keys() & {"person", "judge"} else None
     person_is = "vote" if reading.get("unit") == "vote" else person_is
     about = {**identity.describe(), "reading": reading, "person_is": person_is}

@@ -450,7 +450,7 @@ _DEFAULTS: dict[str, PlainDict] = {
 SCORED = "scored with a key"
 
 
-def describe_reading(public: Public, words: Words) -> PlainDict:
+def record_reading(public: Public, words: Words) -> PlainDict:
     """Return how the data is read, as everybody may know it."""
     stated = _state_reading(public, words)
     return stated | ({"key": SCORED} if "key" in stated else {})

@@ -23,7 +23,7 @@ from discreet.items.dif import list_differing
 from discreet.items.study import Study, diagnose
 from discreet.items.tables import (
     list_study_tables,
-    make_table,
+    make_shown_table,
     tabulate_items,
     tabulate_raw_scores,
     tabulate_thresholds,
@@ -487,5 +487,5 @@ def _list_tables(
     yield from (table for table in optional if table is not None)
     if study is not None:
         check = ModelCheck(estimate, study, list_tests(estimate, study))
-        yield make_table("tests", check.to_dict())
+        yield make_shown_table("tests", check.to_dict())
         yield from list_study_tables(estimate, study)

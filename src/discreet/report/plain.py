@@ -111,12 +111,12 @@ def _count_choices(choices: Choices | None) -> dict[str, tuple[AnswerBar, ...]]:
     }
 
 
-def find_unit(reading: Reading, name: str, top: int) -> float:
+def find_step_worth(reading: Reading, name: str, top: int) -> float:
     """Return what one step of an item is worth in the file, as half a point; 1 of anything else.
 
     Examples
     --------
-    >>> find_unit(Reading(categories=(("0", "0.5", "1"),)), "Q1", 2)
+    >>> find_step_worth(Reading(categories=(("0", "0.5", "1"),)), "Q1", 2)
     0.5
     """
     try:
@@ -162,7 +162,7 @@ class PersonPoints:
 def add_points(responses: Responses, names: Sequence[str] = ()) -> PersonPoints:
     """Add up the points of each person; ``names`` are shown in the place of ids."""
     pairs = zip(responses.items, responses.steps, strict=True)
-    unit = np.array([find_unit(responses.reading, name, top) for name, top in pairs])
+    unit = np.array([find_step_worth(responses.reading, name, top) for name, top in pairs])
     unit = unit.astype(np.int64) if (unit == 1).all() else unit
     top = np.array(responses.steps) * unit
     points, possible = np.zeros((2, responses.n_persons), dtype=unit.dtype)
@@ -193,7 +193,7 @@ def list_chosen(responses: Responses, row: int) -> list[ChosenAnswer]:
     choices, listed = responses.choices, []
     columns = {name: n for n, name in enumerate(choices.items)} if choices else {}
     for name, score, top in zip(responses.items, scores, responses.steps, strict=True):
-        unit = find_unit(responses.reading, name, top)
+        unit = find_step_worth(responses.reading, name, top)
         points = (score if unit == 1 else score * unit) if score >= 0 else None
         if choices and name in columns:
             options, right = choices.options[columns[name]], choices.right[columns[name]]
