@@ -25,6 +25,7 @@ from refusals import refused
 
 ITEMS = [f"i{number:02}" for number in range(20)]
 NAMES = ["de", "fr", "it"]
+DROWNED = (32, 50)
 
 
 def draw(seed, groups=2, each=2500, effect=0.4, items=20, elsewhere=0):
@@ -56,6 +57,19 @@ def test_few_persons_have_wide_errors_and_no_runaway_differences():
     assert max(np.median(dif.se) for dif in few) < 5
     assert max(np.abs(dif.difference).max() for dif in few) < 10
     assert not any((dif.p_adjusted < 0.05).any() for dif in few)
+
+
+def test_a_group_whose_persons_drown_in_noise_is_compared_without_an_error():
+    """Seeds at which the noisy numbers of persons with answers are zero in one of the groups."""
+    for seed in DROWNED:
+        X = np.random.default_rng(seed).integers(0, 2, (400, 3))
+        answers = discreet.Responses.from_array(X, items=["a", "b", "c"])
+        groups = {"language": ["de", "fr"] * 200}
+        answers = Responses(answers.items, answers.persons, answers.store, groups)
+        dif = compare(answers, seed, items=["a", "b", "c"], design="unknown")
+        assert np.isfinite(dif.difference).all()
+        assert dif.se.max() > 100
+        assert dif.p_adjusted.min() > 0.05
 
 
 def test_a_difference_is_found_where_it_is_and_nowhere_else():

@@ -476,6 +476,9 @@ def fit_released_rounds(
 #: difficulties is beyond the limit, noise would carry further steps away, so that one stands.
 GROUP_STEPS, FIRM_VARIANCE = 3, 0.03
 
+#: Where noise leaves nobody in a group, nothing is known: errors are then beyond all differences.
+NO_PRECISION = 1e-9
+
 #: What linear steps leave out grows with the variance: the share of it for each unit of variance
 #: (measured; experiments/calibration/private_dif.py).
 SECOND_ORDER = 7.0
@@ -507,6 +510,7 @@ def fit_without_prior(
         gain = np.linalg.solve(expected.covariance + noise, expected.slope).T
         precision = gain @ expected.slope
         held = precision + np.trace(precision) / len(start) ** 2  # the mean is held at zero
+        held += NO_PRECISION * np.eye(len(start))
         covariance = centre_covariance(np.linalg.inv(held))
         step = -np.linalg.solve(held, gain @ (observed - expected.sums))
         step -= step.mean()
