@@ -390,5 +390,6 @@ def test_a_notebook_shows_every_picture_once(tmp_path):
 def test_outside_a_notebook_pyplot_keeps_no_picture(estimate):
     from matplotlib import pyplot as plt
 
+    before = plt.get_fignums()
     estimate.plot()
-    assert plt.get_fignums() == []
+    assert plt.get_fignums() == before

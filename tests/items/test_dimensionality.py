@@ -111,7 +111,7 @@ def test_roll_calls_of_two_camps_are_an_alarm_first_in_the_report():
     findings, _ = find_problems(estimate, study)
     assert findings[0].severity is Severity.ALARM
     assert findings[0].title == "These items do not measure one thing"
-    assert f"{study.dimensionality.eigenvalue[0]:.1f} of 300 items" in findings[0].found
+    assert f"{study.dimensionality.eigenvalue[0]:.2f} of 300 items" in findings[0].found
     assert judge(findings).startswith("Stop: these items do not measure one thing.")
     page = write_diagnosis(diagnose_test(estimate, study))
     assert page.index("These items do not measure one thing") < page.index("Wright map")

@@ -43,7 +43,7 @@ def test_an_option_of_reading_is_declared_in_the_files_that_the_page_names():
     example = read_example("A new option of reading")
     (option,) = re.findall(r"the option `(\w+)`", example)
     assert option in READING_FIELDS
-    named = re.findall(r"^\| `([\w/]+\.py)` \|", example, re.M)
+    named = re.findall(r"^\| `([\w/]+\.(?:py|txt))` \|", example, re.M)
     assert len(named) == 4
     package = CONTRIBUTING.parent / "src" / "discreet"
     for path in named:

@@ -30,7 +30,9 @@ def list_runs(text):
 @cache
 def said_by_the_library():
     """Return all pairs of words in the strings and templates of the library."""
-    texts = [path.read_text("utf-8") for path in PACKAGE.glob("templates/*.html")]
+    files = [*PACKAGE.glob("templates/*.html"), *PACKAGE.glob("report/*.toml")]
+    files += PACKAGE.glob("items/*.toml")
+    texts = [path.read_text("utf-8") for path in files]
     for path in PACKAGE.rglob("*.py"):
         if path.name == "messages.py":
             continue

@@ -26,7 +26,7 @@ from discreet.items.dif import LARGE, NEGLIGIBLE, _classify
 from discreet.items.group_differences import Contrasts, Points, contrast
 from discreet.models import routing
 from discreet.models import standard_errors as person_scores
-from discreet.models.anchors import _tell_displaced
+from discreet.models.anchors import tell_displaced
 from discreet.models.noisy import released
 from discreet.models.refined import solve_refined
 from discreet.models.standard_errors import folds
@@ -588,7 +588,7 @@ def test_suspects_are_flagged_while_the_mean_chance_of_a_false_alarm_is_small():
 
 def test_an_anchor_is_displaced_if_it_is_far_off_and_surely_so():
     moved, error = np.array([0.6, 0.6, -0.9, 0.4, np.nan]), np.array([0.1, 0.3, 0.2, 0.01, 0.1])
-    (notice,) = _tell_displaced(tuple("abcde"), moved, error)
+    (notice,) = tell_displaced(tuple("abcde"), moved, error)
     assert notice.items == ("a", "c")
 
 

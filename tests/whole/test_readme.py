@@ -54,6 +54,7 @@ def test_a_command_that_measures_runs(command, tmp_path, monkeypatch, capfd, dis
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setattr(sys, "argv", words[2:])
+    monkeypatch.delitem(sys.modules, words[2], raising=False)  # as in a process of its own
     monkeypatch.setattr(references, "compare_bundled", lambda: distances)  # measured once
     code = 0
     try:

@@ -27,7 +27,13 @@ from discreet.answers.select import (
 from discreet.answers.survey import DesignWords, SurveyDesign, make_sample
 from discreet.checking import checked
 from discreet.choices import Layout
-from discreet.coding.ids import check_groups, check_items, check_person_ids, make_ids
+from discreet.coding.ids import (
+    check_groups,
+    check_items,
+    check_person_ids,
+    make_ids,
+    number_persons,
+)
 from discreet.coding.reading import PLAIN, Reading, ReadingWords, StepWords
 from discreet.coding.remedies import Detected
 from discreet.coding.values import Codes
@@ -156,7 +162,7 @@ class Responses(Answers):
 
     def number_rows(self) -> Responses:
         """Return the same answers; persons without ids are rows, as people count them from 1."""
-        return self if self.has_ids else self._derive(persons=range(1, self.n_persons + 1))
+        return self if self.has_ids else self._derive(persons=number_persons(self.n_persons))
 
     # -- made from ---------------------------------------------------------------------------
 

@@ -120,7 +120,8 @@ def _refuse_options(file: str, method: str, regularisation: float, reading: Read
 def _as_estimate(calibration: Any) -> Estimate:
     from discreet.results.calibrated import as_estimate
 
-    return as_estimate(calibration, "a ranking")
+    own = getattr(calibration, "estimate", None)  # of objects too
+    return own if isinstance(own, discreet.Estimate) else as_estimate(calibration, "a ranking")
 
 
 def _print_ranking(

@@ -72,6 +72,13 @@ def check_person_ids(persons: Any, n_persons: int) -> Any:
     return persons
 
 
+def number_persons(n_persons: int) -> pa.Array:
+    """Return ids from 1."""
+    numbers = np.arange(1, n_persons + 1, dtype=np.int64)
+    # From its buffer: other ways ask whether it is from pandas, which takes half a second.
+    return pa.Array.from_buffers(pa.int64(), n_persons, [None, pa.py_buffer(numbers)])
+
+
 def make_ids(persons: object, n_persons: int) -> Texts:
     """Return ids as a NumPy array of Python strings, "0", "1", ... by default."""
     ids = np.empty(n_persons, dtype=object)
