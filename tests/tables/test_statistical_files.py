@@ -101,20 +101,15 @@ def test_a_code_beside_labels_of_right_and_wrong_is_refused_by_its_label(tmp_pat
     labels = {"Q1": {1.0: "correct", 2.0: "incorrect", 0.0: "not reached"}}
     path = write(tmp_path, frame=frame, variable_value_labels=labels)
     refusal = {"where": "answers.sav, row 3", "column": "Q1", "value": "'not reached'"}
-    with (
-        pytest.warns(UserWarning, match="value labels"),
-        refused(BadResponses, "bad_answer", **refusal),
-    ):
+    with pytest.warns(UserWarning), refused(BadResponses, "bad_answer", **refusal):
         read_responses(path)
     with pytest.warns(UserWarning, match="value labels"):
         answers = read_responses(path, missing="not reached")
     assert answers.to_array()[:, 0].tolist() == [1, 0, -1, 1]
     del labels["Q1"][0.0]
     path = write(tmp_path, frame=frame, variable_value_labels=labels)
-    with (
-        pytest.warns(UserWarning, match="value labels"),
-        refused(BadResponses, "bad_answer", value="'0 (without a label)'"),
-    ):
+    refusal = {"value": "'0 (without a label)'"}
+    with pytest.warns(UserWarning), refused(BadResponses, "bad_answer", **refusal):
         read_responses(path)
 
 

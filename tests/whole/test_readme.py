@@ -54,7 +54,8 @@ def test_a_command_that_measures_runs(command, tmp_path, monkeypatch, capfd, dis
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setattr(sys, "argv", words[2:])
-    monkeypatch.delitem(sys.modules, words[2], raising=False)  # as in a process of its own
+    for module in (words[2], f"{words[2]}.__main__"):  # as in a process of its own
+        monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setattr(references, "compare_bundled", lambda: distances)  # measured once
     code = 0
     try:
