@@ -11,7 +11,7 @@ import pytest
 
 from commandline import discreet
 from discreet import read_responses
-from discreet.errors import BadResponses, BadUsage, MissingExtra
+from discreet.errors import BadResponses, BadUsage, DiscreetWarning, MissingExtra
 from discreet.tables.formats import labelled
 from refusals import refused
 
@@ -101,7 +101,7 @@ def test_a_code_beside_labels_of_right_and_wrong_is_refused_by_its_label(tmp_pat
     labels = {"Q1": {1.0: "correct", 2.0: "incorrect", 0.0: "not reached"}}
     path = write(tmp_path, frame=frame, variable_value_labels=labels)
     refusal = {"where": "answers.sav, row 3", "column": "Q1", "value": "'not reached'"}
-    with pytest.warns(UserWarning), refused(BadResponses, "bad_answer", **refusal):
+    with pytest.warns(DiscreetWarning), refused(BadResponses, "bad_answer", **refusal):
         read_responses(path)
     with pytest.warns(UserWarning, match="value labels"):
         answers = read_responses(path, missing="not reached")
@@ -109,7 +109,7 @@ def test_a_code_beside_labels_of_right_and_wrong_is_refused_by_its_label(tmp_pat
     del labels["Q1"][0.0]
     path = write(tmp_path, frame=frame, variable_value_labels=labels)
     refusal = {"value": "'0 (without a label)'"}
-    with pytest.warns(UserWarning), refused(BadResponses, "bad_answer", **refusal):
+    with pytest.warns(DiscreetWarning), refused(BadResponses, "bad_answer", **refusal):
         read_responses(path)
 
 
